@@ -1,0 +1,79 @@
+"""One deadline carried through many steps, and the clock that everything here counts by.
+
+The clock is monotonic and, where the system has such a one, goes on while the machine is suspended: a laptop that slept for
+an hour has copies that are an hour old.
+"""
+
+import functools
+import sys
+import time
+from typing import Callable, Optional
+
+from .errors import RequestTimeout
+
+__all__ = ["Clock", "Deadline", "monotonic"]
+
+Clock = Callable[[], float]
+
+
+def _choose_clock() -> Clock:
+    # Linux stops CLOCK_MONOTONIC during suspend and offers CLOCK_BOOTTIME, which does not. On macOS the POSIX clock goes on
+    # during sleep while time.monotonic() stops. Windows counts suspended time in time.monotonic() itself.
+    names = ["CLOCK_BOOTTIME"]
+    if sys.platform == "darwin":
+        names.append("CLOCK_MONOTONIC")
+    for name in names:
+        clock_id = getattr(time, name, None)
+        if clock_id is None:
+            continue
+        try:
+            time.clock_gettime(clock_id)
+        except OSError:
+            continue
+        return functools.partial(time.clock_gettime, clock_id)
+    return time.monotonic
+
+
+monotonic: Clock = _choose_clock()
+
+
+class Deadline:
+    """A moment after which nobody waits any more. Immutable; any thread may ask it.
+
+    :param timeout: seconds from now, or None for no limit.
+    :param what: what is being waited for, for the message of the error.
+    :param clock: seconds, never going back.
+    """
+
+    __slots__ = ("timeout", "what", "_clock", "_end")
+
+    def __init__(self, timeout: Optional[float], what: str = "the request", clock: Clock = monotonic) -> None:
+        self.timeout = timeout
+        self.what = what
+        self._clock = clock
+        self._end = None if timeout is None else clock() + timeout
+
+    def remaining(self) -> Optional[float]:
+        """Return the seconds that are left, never below zero; None if there is no limit."""
+        if self._end is None:
+            return None
+        left = self._end - self._clock()
+        return left if left > 0.0 else 0.0
+
+    @property
+    def expired(self) -> bool:
+        return self._end is not None and self._clock() >= self._end
+
+    def shorter(self, limit: Optional[float]) -> Optional[float]:
+        """Return what is left, or ``limit`` seconds if that is less."""
+        left = self.remaining()
+        if left is None:
+            return limit
+        return left if limit is None or left < limit else limit
+
+    def error(self, may_have_run: bool = True) -> RequestTimeout:
+        """Return the exception that says that this deadline passed."""
+        return RequestTimeout(
+            "%s took longer than its limit of %g s (timeout=)" % (self.what, self.timeout or 0.0),
+            may_have_run=may_have_run,
+        )

@@ -1,0 +1,427 @@
+"""Entries, sequence, floor, generation, single flight. Knows no protocol and no network.
+
+The contract, which ``tests/unit/test_cache_orders.py`` proves over every order of events:
+
+1. Two steps, no I/O inside: :meth:`ResourceCache.begin_read` answers a fresh entry, a ticket, or a flight of someone else's
+   to wait for; :meth:`ResourceCache.finish_read` stores or refuses; :meth:`ResourceCache.abandon_read` gives up, and the
+   next waiter leads.
+2. A ticket is refused if its generation is old, or its sequence is not above the key's floor, or not above the sequence of
+   the stored entry. Callers that were already waiting for that read still receive its value: it was current as far as anyone
+   knew when they asked.
+3. :meth:`ResourceCache.changed` raises the floor and makes the entry stale; the value stays for callers that accept old
+   data. Floors of keys with neither an entry nor a read in flight are not kept, so nothing grows with the number of keys
+   that somebody names.
+4. A second caller joins a read only while that read could still be stored, and only for a key that can be fresh at all: of
+   a key that never is, two callers are two reads. A refresh never joins a read that began before it.
+5. A refused value that is newer than the stored one replaces it *as stale*: under constant change the old copy still moves
+   forward. While a later read is in flight it is left to that one to replace the copy, a few times in a row at most: the
+   server may have answered the two in the other order, and then the copy would go back.
+6. :meth:`ResourceCache.new_generation` costs the same for any number of entries, and makes all that a coverage kept current
+   stale at once.
+7. A hit takes no lock and copies nothing. Bounded by entries and by bytes.
+8. Keys carry the principal, the method and the parameters. The cache compares keys and never looks into them.
+
+Words: *sequence*, one counter that orders the starts of reads and the changes; *floor*, the lowest sequence that may still
+be stored for a key; *generation*, the number of the world that a read was made in; *ticket*, the right to store one read.
+"""
+
+import threading
+from typing import Any, Dict, Generic, Hashable, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar, Union
+
+import cachetools
+
+from . import _fork
+from ._deadline import Clock, Deadline, monotonic
+from .freshness import Lease, fresh_until
+
+__all__ = ["Coverage", "Entry", "Flight", "ResourceCache", "Stored", "Ticket"]
+
+Key = Hashable
+
+#: Rule 5: how many refused values in a row are left to a later read.
+_LEFT_OUT_AT_MOST = 8
+V = TypeVar("V")
+
+
+class Coverage:
+    """One source of notices, and the keys that it keeps current. The cache's lock guards it.
+
+    ``generation`` moves when a gap begins; entries remember the one they were read in. Reading it needs no lock.
+    """
+
+    __slots__ = ("generation", "leases")
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.leases: Dict[Key, Lease] = {}
+
+
+class Entry(Generic[V]):
+    """One cached result. Immutable once it can be seen by more than one thread, but for ``used`` (a hint to the eviction)."""
+
+    __slots__ = ("value", "sequence", "coverage", "generation", "fresh_until", "hinted", "size", "used")
+
+    def __init__(
+        self,
+        value: V,
+        sequence: int,
+        coverage: Coverage,
+        generation: int,
+        fresh_until: float,
+        hinted: bool,
+        size: int,
+    ) -> None:
+        self.value = value
+        self.sequence = sequence
+        self.coverage = coverage
+        self.generation = generation
+        self.fresh_until = fresh_until
+        self.hinted = hinted
+        self.size = size
+        self.used = False
+
+    def is_fresh(self, now: float) -> bool:
+        return now < self.fresh_until and self.generation == self.coverage.generation
+
+    def as_stale(self) -> "Entry[V]":
+        return Entry(self.value, self.sequence, self.coverage, -1, self.fresh_until, self.hinted, self.size)
+
+
+class Ticket(NamedTuple):
+    """The right to store one read."""
+
+    key: Key
+    sequence: int
+    coverage: Coverage
+    generation: int
+    lease: Optional[Lease]
+    flight: "Flight[Any]"
+
+
+class Stored(NamedTuple):
+    """What became of a finished read.
+
+    :param fresh: whether it was stored as fresh.
+    :param kept: whether it was stored at all.
+    :param refused: whether something that was learnt during the read forbade to store it as fresh.
+    """
+
+    fresh: bool
+    kept: bool
+    refused: bool
+
+
+class Flight(Generic[V]):
+    """A read in progress, that others may wait for. Its leader ends it through the cache; any thread may wait."""
+
+    __slots__ = ("_done", "value", "succeeded")
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self.value: Optional[V] = None
+        self.succeeded = False
+
+    def wait(self, deadline: Deadline) -> bool:
+        """Wait for the end; return whether it came before the deadline. Then look at ``succeeded`` and ``value``."""
+        return self._done.wait(deadline.remaining())
+
+    def _end(self, succeeded: bool, value: Optional[V]) -> None:
+        self.value = value
+        self.succeeded = succeeded
+        self._done.set()
+
+
+class _KeyState:
+    """What is known of a key that has an entry or a read in flight."""
+
+    __slots__ = ("floor", "void", "reading", "flight", "left_out")
+
+    def __init__(self) -> None:
+        self.floor = 0  # reads up to this sequence are not fresh any more
+        self.void = 0  # reads up to this sequence may not even be kept as old copies
+        self.reading: Tuple[int, ...] = ()  # the sequences of the tickets that are out
+        self.left_out = 0  # refused values in a row that were not kept, in favour of a later read
+        self.flight: Optional[Tuple[Ticket, Flight[Any]]] = None  # the newest, if it may still be joined
+
+
+class _Store(cachetools.LRUCache):  # type: ignore[type-arg]  # not generic at run time on the oldest versions
+    """Least recently used first, where being used is only noted by a hit and honoured at eviction (a second chance).
+
+    A true LRU reorders at each hit and would need the lock there.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes, getsizeof=lambda entry: entry.size)
+        self.evicted: List[Key] = []  # since somebody emptied the list
+
+    def popitem(self) -> Tuple[Key, "Entry[Any]"]:
+        key, entry = super().popitem()
+        for _ in range(len(self)):
+            if not entry.used:
+                break
+            # It was read since it was stored or last spared: it goes to the recent end, and the next oldest is looked at.
+            entry.used = False
+            self[key] = entry
+            key, entry = super().popitem()
+        self.evicted.append(key)
+        return key, entry
+
+
+Begun = Union[Entry[V], Ticket, Flight[V]]
+
+
+class ResourceCache(Generic[V]):
+    """A cache that never takes an old answer for a new one. Any thread; see the module for the contract.
+
+    :param max_entries: how many entries it holds at most.
+    :param max_bytes: how large they may be together, as the callers of :meth:`finish_read` measure them.
+    :param clock: seconds, never going back.
+    """
+
+    def __init__(self, max_entries: int = 20000, max_bytes: int = 64 * 1024 * 1024, clock: Clock = monotonic) -> None:
+        self.max_entries = max_entries
+        self.max_bytes = max_bytes
+        self.clock = clock
+        # Guards everything below. Held for a few dictionary operations, never for I/O, callbacks or logging.
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._states: Dict[Key, _KeyState] = {}
+        self._store = _Store(max_bytes)
+        # A second view of what _store holds, for hits: a plain dictionary can be read without the lock.
+        self._entries: Dict[Key, Entry[V]] = {}
+        _fork.register(self)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def peek(self, key: Key) -> Optional[Entry[V]]:
+        """Return the entry, fresh or not, without a lock: ask it ``is_fresh``."""
+        entry = self._entries.get(key)
+        if entry is not None and not entry.used:
+            entry.used = True
+        return entry
+
+    def begin_read(self, key: Key, coverage: Coverage, refresh: bool = False) -> Begun[V]:
+        """Ask for ``key``: answer a fresh entry, or a ticket (the caller must read), or someone else's flight to wait for.
+
+        :param coverage: what may keep this key current.
+        :param refresh: True for a read that begins now, whatever is there.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if not refresh:
+                if entry is not None and entry.is_fresh(self.clock()):
+                    entry.used = True
+                    return entry
+                state = self._states.get(key)
+                if state is not None and state.flight is not None:
+                    ticket, flight = state.flight
+                    if (
+                        ticket.coverage is coverage
+                        and self._may_be_stored_locked(ticket, state, entry)
+                        and (ticket.lease is not None or (entry is not None and entry.hinted))
+                    ):
+                        return flight
+            state = self._states.get(key)
+            if state is None:
+                state = self._states[key] = _KeyState()
+            self._sequence += 1
+            new_flight: Flight[V] = Flight()
+            ticket = Ticket(
+                key, self._sequence, coverage, coverage.generation, coverage.leases.get(key), new_flight
+            )
+            state.reading += (ticket.sequence,)
+            state.flight = (ticket, new_flight)
+            return ticket
+
+    def finish_read(
+        self, ticket: Ticket, value: V, *, received: float, started: float, ttl: float, size: int, keep: bool = True
+    ) -> Stored:
+        """Store what a read brought, or refuse it; whoever waits for the read gets the value either way.
+
+        :param received: when the answer had arrived, on this cache's clock.
+        :param started: when the read began, likewise.
+        :param ttl: the server's hint, in seconds.
+        :param size: what it counts for, in bytes.
+        :param keep: False for a value that must not be stored at all.
+        """
+        with self._lock:
+            state = self._ended_locked(ticket)
+            if state is None:
+                stored = Stored(False, False, True)  # begun in another process, or before a clear()
+            else:
+                entry = self._entries.get(ticket.key)
+                newer = ticket.sequence > state.void and (entry is None or ticket.sequence > entry.sequence)
+                allowed = self._may_be_stored_locked(ticket, state, entry)
+                if keep and newer and (allowed or not self._left_to_later_locked(ticket, state)):
+                    until = fresh_until(ticket.lease, started, received, ttl)
+                    new = Entry(
+                        value,
+                        ticket.sequence,
+                        ticket.coverage,
+                        ticket.generation if allowed else -1,
+                        until,
+                        ttl > 0.0,
+                        size,
+                    )
+                    kept = self._put_locked(ticket.key, new)
+                    stored = Stored(kept and allowed and until > received, kept, not allowed)
+                else:
+                    stored = Stored(False, False, not allowed)
+                self._forget_idle_locked(ticket.key, state)
+        ticket.flight._end(True, value)
+        return stored
+
+    def abandon_read(self, ticket: Ticket) -> None:
+        """Give up a read that failed: the next caller, or the first that waited, reads for itself."""
+        with self._lock:
+            state = self._ended_locked(ticket)
+            if state is not None:
+                self._forget_idle_locked(ticket.key, state)
+        ticket.flight._end(False, None)
+
+    # -- what is learnt --------------------------------------------------------------------------------------------------
+
+    def changed(self, key: Key) -> bool:
+        """Note that ``key`` changed: nothing that was read before is fresh any more.
+
+        :returns: whether anything was there to become stale (an entry or a read in flight).
+        """
+        with self._lock:
+            return self._changed_locked(key)
+
+    def remove(self, key: Key) -> None:
+        """Drop the entry, and refuse reads that are in flight: the resource is gone, or may not be seen any more."""
+        with self._lock:
+            self._sequence += 1
+            state = self._states.get(key)
+            if state is not None:
+                state.floor = state.void = self._sequence
+                state.flight = None
+            self._drop_locked(key)
+
+    def cover(self, coverage: Coverage, leases: Mapping[Key, Lease]) -> None:
+        """From now on, ``coverage`` keeps these keys current, and no others.
+
+        Reads that began before do not profit: what changed before the coverage began was not announced. Keys that lose their
+        lease become stale, unless a new one replaces it.
+        """
+        with self._lock:
+            lost = [key for key in coverage.leases if key not in leases]
+            coverage.leases = dict(leases)
+            for key in lost:
+                self._changed_locked(key)
+
+    def new_generation(self, coverage: Coverage) -> None:
+        """A gap begins: changes may have been missed, so all that ``coverage`` kept current is stale, and nothing is kept."""
+        with self._lock:
+            coverage.generation += 1
+            coverage.leases = {}
+
+    def clear(self) -> None:
+        """Forget everything. Reads in flight will be refused."""
+        with self._lock:
+            self._reset_locked()
+
+    # -- inspection ------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """The size of all entries together, in bytes."""
+        return int(self._store.currsize)
+
+    def check(self) -> None:
+        """Raise AssertionError if the cache contradicts itself. For tests."""
+        with self._lock:
+            assert set(self._store) == set(self._entries), "the two views hold different keys"
+            assert all(cachetools.Cache.__getitem__(self._store, k) is e for k, e in self._entries.items())
+            assert self._store.currsize <= self.max_bytes and len(self._entries) <= self.max_entries
+            idle: Set[Key] = {k for k, s in self._states.items() if not s.reading and k not in self._entries}
+            assert not idle, "states are kept of keys that nobody reads or holds: %r" % idle
+
+    # -- with the lock held ----------------------------------------------------------------------------------------------
+
+    def _may_be_stored_locked(self, ticket: Ticket, state: _KeyState, entry: Optional[Entry[V]]) -> bool:
+        return (
+            ticket.generation == ticket.coverage.generation
+            and ticket.sequence > state.floor
+            and (entry is None or ticket.sequence > entry.sequence)
+        )
+
+    def _changed_locked(self, key: Key) -> bool:
+        self._sequence += 1
+        state = self._states.get(key)
+        if state is None:
+            return False
+        state.floor = self._sequence
+        entry = self._entries.get(key)
+        if entry is not None and entry.generation != -1:
+            self._replace_locked(key, entry.as_stale())
+        return True
+
+    def _ended_locked(self, ticket: Ticket) -> Optional[_KeyState]:
+        state = self._states.get(ticket.key)
+        if state is None or ticket.sequence not in state.reading:
+            return None
+        state.reading = tuple(sequence for sequence in state.reading if sequence != ticket.sequence)
+        if state.flight is not None and state.flight[0] is ticket:
+            state.flight = None
+        return state
+
+    def _left_to_later_locked(self, ticket: Ticket, state: _KeyState) -> bool:
+        if state.left_out < _LEFT_OUT_AT_MOST and any(sequence > ticket.sequence for sequence in state.reading):
+            state.left_out += 1
+            return True
+        state.left_out = 0
+        return False
+
+    def _put_locked(self, key: Key, entry: Entry[V]) -> bool:
+        if entry.size > self.max_bytes or self.max_entries < 1:
+            # Larger than the whole cache. What was there is older than this, so it must not stay as the newest.
+            self._drop_locked(key)
+            return False
+        self._store[key] = entry
+        while len(self._store) > self.max_entries:
+            self._store.popitem()
+        self._entries[key] = entry
+        evicted, self._store.evicted = self._store.evicted, []
+        for old in evicted:
+            # The key that is being stored can have been evicted on the way, and be there again.
+            if old not in self._store and self._entries.pop(old, None) is not None:
+                self._forget_idle_locked(old, self._states[old])
+        return key in self._entries
+
+    def _replace_locked(self, key: Key, entry: Entry[V]) -> None:
+        # Same key, same size: nothing can be evicted.
+        self._store[key] = entry
+        self._entries[key] = entry
+
+    def _drop_locked(self, key: Key) -> None:
+        if self._entries.pop(key, None) is not None:
+            del self._store[key]
+        state = self._states.get(key)
+        if state is not None:
+            self._forget_idle_locked(key, state)
+
+    def _forget_idle_locked(self, key: Key, state: _KeyState) -> None:
+        if not state.reading and key not in self._entries:
+            self._states.pop(key, None)
+
+    def _reset_locked(self) -> None:
+        self._states = {}
+        self._store = _Store(self.max_bytes)
+        self._entries = {}
+
+    # -- fork ------------------------------------------------------------------------------------------------------------
+
+    def after_fork_in_child(self) -> None:
+        # The parent's threads may have held the lock in the middle of a change of _store; only _entries, a plain
+        # dictionary, is whole at every moment. Its values are kept as old copies: who knows what this child has missed.
+        self._lock = threading.Lock()
+        old: List[Tuple[Key, Entry[V]]] = list(self._entries.items())
+        self._reset_locked()
+        for key, entry in old:
+            self._states[key] = _KeyState()
+            self._put_locked(key, entry.as_stale())

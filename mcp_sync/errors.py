@@ -1,0 +1,239 @@
+"""Everything that mcp_sync raises.
+
+::
+
+    MCPSyncError
+     +-- TransportError (also OSError)         could not reach the server, bad status, broken stream
+     |    +-- RequestTimeout (also TimeoutError)   a limit passed; the message says which
+     |    +-- AuthorizationError                   401 or 403
+     +-- ProtocolError                         the server's message makes no sense
+     |    +-- UnsupportedVersion                   no protocol version in common
+     |    +-- MessageTooLarge                      longer than the client is willing to hold
+     +-- ServerError                           a JSON-RPC error
+     |    +-- ResourceNotFound                     the resource does not exist (any more)
+     +-- InputRequired                         the server asks for input that nobody here can give
+     +-- StaleError                            only an old copy could be had, and the caller wanted a current one
+     +-- NotSupported                          this server, or its protocol revision, cannot do that
+     +-- ClientClosed                          the client was closed
+
+No exception of requests, urllib3 or sseclient leaves the package: the original is the ``__cause__``. All of them survive
+pickling, since task queues send exceptions from one process to another (the cause does not travel; the message tells it).
+"""
+
+from typing import Any, Mapping, Optional, Sequence
+
+__all__ = [
+    "AuthorizationError",
+    "ClientClosed",
+    "InputRequired",
+    "MCPSyncError",
+    "MessageTooLarge",
+    "NotSupported",
+    "ProtocolError",
+    "RequestTimeout",
+    "ResourceNotFound",
+    "ServerError",
+    "StaleError",
+    "TransportError",
+    "UnsupportedVersion",
+    "beginning_of",
+]
+
+
+def beginning_of(data: Any, limit: int = 200) -> str:
+    """Return the start of something that a server sent, fit for one line of an error message.
+
+    :param data: bytes, text or any JSON value.
+    :param limit: how many characters at most.
+    """
+    if isinstance(data, (bytes, bytearray)):
+        text = bytes(data[: limit * 4]).decode("utf-8", "replace")
+    elif isinstance(data, str):
+        text = data
+    else:
+        # repr of a deeply nested value can itself overflow the stack; an error message must not raise another error.
+        try:
+            text = repr(data)
+        except (RecursionError, ValueError):
+            text = "<%s>" % type(data).__name__
+    text = " ".join(text[: limit * 4].split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class MCPSyncError(Exception):
+    """The root: ``except MCPSyncError`` catches whatever this package raises on purpose.
+
+    :param message: one sentence that says what happened and, where there is one, what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class TransportError(MCPSyncError, OSError):
+    """The server could not be reached, answered with a bad HTTP status, or broke off.
+
+    :param message: what happened.
+    :param status: the HTTP status, or None if there was none.
+    :param headers: the answer's headers.
+    :param body_start: the start of the answer's body.
+    :param may_have_run: whether the server may have executed the request. False only where that is certain.
+    :param retry_after: how long the server asked to wait, in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: Optional[int] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body_start: str = "",
+        may_have_run: bool = True,
+        retry_after: Optional[float] = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.body_start = body_start
+        self.may_have_run = may_have_run
+        self.retry_after = retry_after
+
+
+class RequestTimeout(TransportError, TimeoutError):
+    """A limit passed; the message says which, and how long it was."""
+
+
+class AuthorizationError(TransportError):
+    """401 or 403. Copies that this principal held of the refused resource are gone.
+
+    :param challenge: the ``WWW-Authenticate`` header, as it came.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: Optional[int] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body_start: str = "",
+        may_have_run: bool = False,
+        retry_after: Optional[float] = None,
+        challenge: Optional[str] = None
+    ) -> None:
+        super().__init__(
+            message,
+            status=status,
+            headers=headers,
+            body_start=body_start,
+            may_have_run=may_have_run,
+            retry_after=retry_after,
+        )
+        self.challenge = challenge
+
+
+class ProtocolError(MCPSyncError):
+    """The server sent something that the protocol does not allow; the message shows its start."""
+
+
+class UnsupportedVersion(ProtocolError):
+    """Client and server have no protocol version in common.
+
+    :param supported: the versions that the server named.
+    """
+
+    def __init__(self, message: str, *, supported: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.supported = tuple(supported)
+
+
+class MessageTooLarge(ProtocolError):
+    """A message was longer than ``max_message_bytes``; it was not kept in memory."""
+
+
+class ServerError(MCPSyncError):
+    """The server answered with a JSON-RPC error.
+
+    :param code: the error code (see the specification, basic: Error Codes).
+    :param data: whatever the server added.
+    :param status: the HTTP status that carried it, or None.
+    :param retry_after: how long the server asked to wait, in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        data: Any = None,
+        status: Optional[int] = None,
+        retry_after: Optional[float] = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+        self.status = status
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return "%s (code %d)" % (self.message, self.code)
+
+
+class ResourceNotFound(ServerError):
+    """The resource does not exist, or not for this principal. Copies of it are gone.
+
+    :param uri: the URI that was asked for.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        data: Any = None,
+        status: Optional[int] = None,
+        retry_after: Optional[float] = None,
+        uri: str = ""
+    ) -> None:
+        super().__init__(message, code=code, data=data, status=status, retry_after=retry_after)
+        self.uri = uri
+
+
+class InputRequired(MCPSyncError):
+    """The server answered ``input_required`` and nothing here can give that input.
+
+    :param input_requests: what it asks for, by the server's own identifiers.
+    :param request_state: the opaque text to hand back with the answers, or None.
+    """
+
+    def __init__(
+        self, message: str, *, input_requests: Optional[Mapping[str, Any]] = None, request_state: Optional[str] = None
+    ) -> None:
+        super().__init__(message)
+        self.input_requests = dict(input_requests or {})
+        self.request_state = request_state
+
+
+class StaleError(MCPSyncError):
+    """Only a copy older than the caller accepts could be had.
+
+    :param age: how old the copy is, in seconds, or None if there is none.
+    """
+
+    def __init__(self, message: str, *, age: Optional[float] = None) -> None:
+        super().__init__(message)
+        self.age = age
+
+
+class NotSupported(MCPSyncError):
+    """This server, or the protocol revision that it speaks, cannot do what was asked."""
+
+
+class ClientClosed(MCPSyncError):
+    """The client was closed, before the call or during it."""
+
+    def __init__(self, message: str = "this client is closed; make a new Client to go on") -> None:
+        super().__init__(message)

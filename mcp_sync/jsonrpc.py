@@ -1,0 +1,165 @@
+"""Pure messages: JSON-RPC 2.0 as the Model Context Protocol uses it.
+
+See the specification, basic: Messages.
+"""
+
+import json
+import os
+import threading
+from typing import Any, Dict, NamedTuple, Optional, Union
+
+from . import _fork
+from .errors import ProtocolError, beginning_of
+
+__all__ = [
+    "INVALID_PARAMS",
+    "METHOD_NOT_FOUND",
+    "UNSUPPORTED_PROTOCOL_VERSION",
+    "Message",
+    "Notification",
+    "Request",
+    "RequestIds",
+    "Response",
+    "classify_id",
+    "decode",
+    "encode",
+]
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+#: Used for a missing resource by revisions up to 2025-11-25.
+LEGACY_RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+#: An answer whose id is not the request's own: see :func:`classify_id`.
+SAME, ALIKE, FOREIGN = "same", "alike", "foreign"
+
+
+class Response(NamedTuple):
+    """An answer: ``error`` is None exactly if it is a result."""
+
+    id: Any
+    result: Any
+    error: Optional[Dict[str, Any]]
+
+
+class Notification(NamedTuple):
+    """A message that nobody answers."""
+
+    method: str
+    params: Dict[str, Any]
+
+
+class Request(NamedTuple):
+    """A request of the server's (legacy revisions only)."""
+
+    id: Any
+    method: str
+    params: Dict[str, Any]
+
+
+Message = Union[Response, Notification, Request]
+
+
+class RequestIds:
+    """Makes request ids that no other process uses, a parent and its forked children included.
+
+    The ids are integers below 2**53, so that every JSON reader keeps them exact: 21 random bits of this process, then a
+    counter of 32 bits. An answer that reaches the wrong process (through a socket shared across a fork, say) is thus
+    recognised as foreign. Any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _last
+        self._last = self._first()
+        _fork.register(self)
+
+    @staticmethod
+    def _first() -> int:
+        # os.urandom, not random: a forked child inherits the state of the latter and would draw the same bits.
+        return (int.from_bytes(os.urandom(3), "big") & 0x1FFFFF or 1) << 32
+
+    def next(self) -> int:
+        """Return an id that was never returned before."""
+        with self._lock:
+            self._last += 1
+            return self._last
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._last = self._first()
+
+
+def classify_id(sent: int, came: Any) -> str:
+    """Say how the id of an answer fits the request that it came for, where something else than the id correlates them.
+
+    :returns: ``SAME``; ``ALIKE`` for a mangled form of it (text, float, null, 0: servers do that); ``FOREIGN`` for the id
+        of some other request, whose answer must not be taken for ours.
+    """
+    if came == sent and type(came) is int:
+        return SAME
+    if came is None or came == 0:
+        return ALIKE
+    if isinstance(came, bool):
+        return FOREIGN
+    try:
+        return ALIKE if int(came) == sent else FOREIGN
+    except (TypeError, ValueError, OverflowError):
+        return FOREIGN
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def encode(message: Dict[str, Any]) -> bytes:
+    """Return a message as UTF-8 JSON.
+
+    :raises ProtocolError: if it holds something that JSON has no form for.
+    """
+    try:
+        return _dumps(message).encode("utf-8")
+    except UnicodeEncodeError:
+        # A lone surrogate has no UTF-8 form, but JSON can spell it as an escape.
+        return json.dumps(message, allow_nan=False).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProtocolError("cannot be sent as JSON: %s" % error) from error
+
+
+def decode(data: Union[bytes, str]) -> Message:
+    """Read one message.
+
+    :raises ProtocolError: for anything that is not one JSON-RPC message; it shows the start.
+    """
+    try:
+        # Bytes are decoded here: json.loads would guess UTF-16 and UTF-32, which the protocol excludes.
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("the server sent something that is not JSON: %s" % (beginning_of(data) or "nothing")) from error
+    return parse(value)
+
+
+def parse(value: Any) -> Message:
+    """Sort one decoded message.
+
+    :raises ProtocolError: if it is none, and for batches, which no current revision has.
+    """
+    if not isinstance(value, dict):
+        kind = "a batch of messages" if isinstance(value, list) else "something that is not a JSON-RPC message"
+        raise ProtocolError("the server sent %s: %s" % (kind, beginning_of(value)))
+    method = value.get("method")
+    if isinstance(method, str):
+        params = value.get("params")
+        if not isinstance(params, dict):
+            params = {}
+        if "id" in value:
+            return Request(value["id"], method, params)
+        return Notification(method, params)
+    error = value.get("error")
+    if isinstance(error, dict):
+        return Response(value.get("id"), None, error)
+    if "result" in value and error is None:
+        return Response(value.get("id"), value["result"], None)
+    raise ProtocolError("the server sent something that is not a JSON-RPC message: %s" % beginning_of(value))
