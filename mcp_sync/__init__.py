@@ -1,0 +1,103 @@
+"""A blocking Model Context Protocol client that keeps resources current, for programs without an event loop.
+
+::
+
+    from mcp_sync import Client
+
+    with Client("https://docs.example.com/mcp") as client:
+        with client.watch("docs://service/config") as watch:
+            watch.wait_until_current(timeout=10)
+            print(client.read_resource("docs://service/config").text)     # from memory, and current
+
+The map, from the bottom up; a file imports only from rows below its own:
+
+* ``errors``, ``_worker``, ``_fork``, ``_deadline``, ``_backoff``: the error tree; the only thread maker; the only at-fork hook;
+  one deadline carried through many steps; how long to wait before trying again.
+* ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
+* ``_eventstream``, ``transports``: how messages move.
+* ``cache``: entries, sequence, floor, generation, single flight; knows no protocol and no network.
+* ``eras``, ``negotiate``, ``connection``: what messages mean; which revision is spoken; one server.
+* ``reads``: what can be read, and the one way to read it, through the cache.
+* ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
+  again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
+* ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
+"""
+
+from ._version import __version__
+from .client import Client
+from .errors import (
+    AuthorizationError,
+    ClientClosed,
+    InputRequired,
+    MCPSyncError,
+    MessageTooLarge,
+    NotSupported,
+    ProtocolError,
+    RequestTimeout,
+    ResourceNotFound,
+    ServerError,
+    StaleError,
+    TransportError,
+    UnsupportedVersion,
+)
+from .listening import Listening
+from .notices import (
+    Notice,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    SubscriptionFilter,
+    ToolsListChanged,
+)
+from .results import (
+    BlobResourceContents,
+    DiscoverResult,
+    Implementation,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+)
+from .status import State, Status
+from .watch import Change, Snapshot, Watch
+
+__all__ = [
+    "AuthorizationError",
+    "BlobResourceContents",
+    "Change",
+    "Client",
+    "ClientClosed",
+    "DiscoverResult",
+    "Implementation",
+    "InputRequired",
+    "ListResourceTemplatesResult",
+    "ListResourcesResult",
+    "Listening",
+    "MCPSyncError",
+    "MessageTooLarge",
+    "Notice",
+    "NotSupported",
+    "PromptsListChanged",
+    "ProtocolError",
+    "ReadResourceResult",
+    "RequestTimeout",
+    "Resource",
+    "ResourceNotFound",
+    "ResourceTemplate",
+    "ResourceUpdated",
+    "ResourcesListChanged",
+    "ServerError",
+    "Snapshot",
+    "StaleError",
+    "State",
+    "Status",
+    "SubscriptionFilter",
+    "TextResourceContents",
+    "ToolsListChanged",
+    "TransportError",
+    "UnsupportedVersion",
+    "Watch",
+    "__version__",
+]

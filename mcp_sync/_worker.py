@@ -39,6 +39,11 @@ class Worker:
         return self._thread is not None and self._pid == os.getpid() and self._thread.is_alive()
 
     @property
+    def ended(self) -> bool:
+        """Whether the thread was started and runs no more."""
+        return self._thread is not None and not self.alive
+
+    @property
     def is_current(self) -> bool:
         """Whether the caller is this very thread."""
         return self._thread is threading.current_thread()

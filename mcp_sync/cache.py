@@ -16,8 +16,8 @@ The contract, which ``tests/unit/test_cache_orders.py`` proves over every order 
 5. A refused value that is newer than the stored one replaces it *as stale*: under constant change the old copy still moves
    forward. While a later read is in flight it is left to that one to replace the copy, a few times in a row at most: the
    server may have answered the two in the other order, and then the copy would go back.
-6. :meth:`ResourceCache.new_generation` costs the same for any number of entries, and makes all that a coverage kept current
-   stale at once.
+6. A new generation (:meth:`ResourceCache.cover`) costs the same for any number of entries, and makes all that a coverage
+   kept current stale at once.
 7. A hit takes no lock and copies nothing. Bounded by entries and by bytes.
 8. Keys carry the principal, the method and the parameters. The cache compares keys and never looks into them.
 
@@ -49,11 +49,12 @@ class Coverage:
     ``generation`` moves when a gap begins; entries remember the one they were read in. Reading it needs no lock.
     """
 
-    __slots__ = ("generation", "leases")
+    __slots__ = ("generation", "leases", "version")
 
     def __init__(self) -> None:
         self.generation = 0
-        self.leases: Dict[Key, Lease] = {}
+        self.leases: Mapping[Key, Lease] = {}
+        self.version = 0
 
 
 class Entry(Generic[V]):
@@ -299,23 +300,28 @@ class ResourceCache(Generic[V]):
                 state.flight = None
             self._drop_locked(key)
 
-    def cover(self, coverage: Coverage, leases: Mapping[Key, Lease]) -> None:
+    def cover(self, coverage: Coverage, leases: Mapping[Key, Lease], generation: int, version: int) -> None:
         """From now on, ``coverage`` keeps these keys current, and no others.
 
         Reads that began before do not profit: what changed before the coverage began was not announced. Keys that lose their
-        lease become stale, unless a new one replaces it.
+        lease become stale.
+
+        :param leases: not changed by anybody afterwards.
+        :param generation: a higher one than before if changes may have been missed: then all that ``coverage`` kept current is
+            stale at once.
+        :param version: counts what a coverage's owner says. Its threads may overtake each other on the way here; an older
+            word than the last is ignored.
         """
         with self._lock:
-            lost = [key for key in coverage.leases if key not in leases]
-            coverage.leases = dict(leases)
-            for key in lost:
-                self._changed_locked(key)
-
-    def new_generation(self, coverage: Coverage) -> None:
-        """A gap begins: changes may have been missed, so all that ``coverage`` kept current is stale, and nothing is kept."""
-        with self._lock:
-            coverage.generation += 1
-            coverage.leases = {}
+            if version <= coverage.version:
+                return
+            before, coverage.leases, coverage.version = coverage.leases, leases, version
+            if generation > coverage.generation:
+                coverage.generation = generation
+                return
+            for key in before:
+                if key not in leases:
+                    self._changed_locked(key)
 
     def clear(self) -> None:
         """Forget everything. Reads in flight will be refused."""

@@ -262,7 +262,9 @@ class ReadResourceResult(CacheableResult):
         return self.raw.get("contents")
 
     @classmethod
-    def from_wire(cls, raw: Any, uri: str, started: float, received: float, started_at: float, clock: Clock) -> "ReadResourceResult":
+    def from_wire(
+        cls, raw: Any, uri: str, started: float, received: float, started_at: float, clock: Clock
+    ) -> "ReadResourceResult":
         """Read a result.
 
         :raises ProtocolError: if there is no list of contents in it.

@@ -51,7 +51,7 @@ class World:
         self.cache: ResourceCache[int] = ResourceCache(clock=lambda: 0.0)
         self.coverage = Coverage()
         if lease is not None:
-            self.cache.cover(self.coverage, {KEY: lease})
+            self.cache.cover(self.coverage, {KEY: lease}, generation=0, version=1)
         self.refresh = refresh
         self.content = 0
         self.noticed = 0  # the newest content that the client was told of
@@ -176,7 +176,6 @@ def test_for_a_key_that_is_never_fresh_two_callers_are_two_reads_in_every_order(
         world.play(order)
         assert len(world.tickets) == 2
         assert not world.stale_as_fresh and not world.ends_stale and not world.old_for_caller
-
 
 
 def _without_floor(monkeypatch: Any) -> None:

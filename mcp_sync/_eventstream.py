@@ -1,0 +1,140 @@
+"""Response bytes to events: a tolerant byte source in front of sseclient-py.
+
+sseclient-py reads the fields of an event. What it leaves to others is done here, before it sees a byte: line ends of every
+kind and mixed, cut anywhere; a byte-order mark; a limit on size; half an event at the end of the stream (which is no event);
+one bad byte (which costs one event, not the stream); and whether there were comments, which servers send as signs of life.
+
+See the specification, basic/transports/streamable-http: Receiving Messages.
+"""
+
+from typing import Any, Iterator, NamedTuple, Optional
+
+from .errors import MessageTooLarge, ProtocolError, beginning_of
+
+try:
+    from sseclient import SSEClient
+except ImportError as error:  # pragma: no cover - told by a test in a process of its own
+    raise ImportError("mcp_sync needs the package sseclient-py: pip install sseclient-py") from error
+
+if not hasattr(SSEClient, "events"):
+    raise ImportError(
+        "another package's module is in the way under the name 'sseclient': mcp_sync needs sseclient-py "
+        "(pip uninstall sseclient; pip install --force-reinstall sseclient-py)"
+    )
+
+__all__ = ["Event", "EventStream"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event.
+
+    :param name: its type; ``"message"`` if the stream did not say.
+    :param data: its data, lines joined by line feeds.
+    :param id: its id, or None.
+    :param retry: the time to wait before a reconnection, in milliseconds, as it came; or None.
+    """
+
+    name: str
+    data: str
+    id: Optional[str]
+    retry: Optional[str]
+
+
+class EventStream:
+    """Iterates over the events in some chunks of bytes. One thread.
+
+    An event that cannot be read is yielded as the :class:`ProtocolError` that says why, and the stream goes on.
+
+    :param chunks: the bytes, cut anywhere; an empty chunk means nothing.
+    :param max_event_bytes: an event longer than this ends the stream with :class:`MessageTooLarge`.
+    """
+
+    def __init__(self, chunks: Iterator[bytes], max_event_bytes: int) -> None:
+        self._chunks = chunks
+        self._max_event_bytes = max_event_bytes
+        #: How many comments came so far. Servers send them as keep-alives.
+        self.comments = 0
+        #: The first bytes of the stream, for error messages.
+        self.beginning = b""
+        self._block = b""
+        self._blocks = self._split()
+        self._events: Iterator[Any] = SSEClient(self._blocks).events()
+
+    def __iter__(self) -> "EventStream":
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next :class:`Event`, or a :class:`ProtocolError` in the place of one that could not be read."""
+        try:
+            event = next(self._events)
+        except UnicodeDecodeError:
+            # sseclient's generator died of it; the source did not, so a new one takes over behind the bad event.
+            self._events = SSEClient(self._blocks).events()
+            return ProtocolError("the server sent an event that is not UTF-8: %s" % beginning_of(self._block))
+        return Event(event.event, event.data, event.id, event.retry)
+
+    def _split(self) -> Iterator[bytes]:
+        """Yield whole events, each with line feeds only and closed by an empty line."""
+        buffer = bytearray()
+        searched = 0  # no end of an event begins before this index
+        after_cr = False
+        for chunk in self._without_bom():
+            if after_cr and chunk[:1] == b"\n":
+                # The second half of a CRLF whose first half, already taken as a line end, came with the chunk before.
+                chunk = chunk[1:]
+                if not chunk:
+                    after_cr = False
+                    continue
+            after_cr = chunk[-1:] == b"\r"
+            if b"\r" in chunk:
+                chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            buffer += chunk
+            begin = 0
+            while True:
+                end = buffer.find(b"\n\n", searched)
+                if end < 0:
+                    break
+                block = bytes(buffer[begin:end])
+                begin = searched = end + 2
+                if len(block) > self._max_event_bytes:
+                    self._too_large()
+                if block[:1] == b":" or b"\n:" in block:
+                    self.comments += 1
+                if block:
+                    self._block = block
+                    yield block + b"\n\n"
+            if begin:
+                del buffer[:begin]
+            if len(buffer) > self._max_event_bytes:
+                self._too_large()
+            searched = max(0, len(buffer) - 1)
+        # What is left in the buffer is half an event, which is no event.
+
+    def _too_large(self) -> None:
+        raise MessageTooLarge(
+            "the server sent an event of more than %d bytes (max_message_bytes); it began: %s"
+            % (self._max_event_bytes, beginning_of(self.beginning))
+        )
+
+    def _without_bom(self) -> Iterator[bytes]:
+        held: Optional[bytes] = b""  # bytes that may turn out to be a byte-order mark; None once that is decided
+        for chunk in self._chunks:
+            if not chunk:
+                continue
+            if len(self.beginning) < 400:
+                self.beginning += chunk[: 400 - len(self.beginning)]
+            if held is not None:
+                chunk = held + chunk
+                if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
+                    held = chunk
+                    continue
+                held = None
+                if chunk.startswith(_BOM):
+                    chunk = chunk[len(_BOM) :]
+                    if not chunk:
+                        continue
+            yield chunk
+        if held:
+            yield held

@@ -1,0 +1,353 @@
+"""``Client``: the verbs, and who owns what."""
+
+import threading
+import weakref
+from typing import Any, Callable, Mapping, Optional, Union, cast
+from urllib.parse import urlsplit
+
+from ._deadline import Clock, Deadline, monotonic
+from ._version import __version__
+from .cache import ResourceCache
+from .connection import Connection
+from .errors import ClientClosed, MCPSyncError
+from .listening import Listening
+from .notices import SubscriptionFilter
+from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
+from .results import (
+    CacheableResult,
+    DiscoverResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+)
+from .status import Status
+from .transports.streamable_http import Auth, HTTPOptions, StreamableHTTP
+from .upkeep import Upkeep, UpkeepOptions
+from .watch import Change, Watch
+
+__all__ = ["Client"]
+
+#: How long close() waits for threads to end, in seconds.
+_CLOSE_WAIT = 1.0
+
+
+class Client:
+    """A blocking client of one Model Context Protocol server. Any thread; a context manager.
+
+    Making one costs nothing: the first call connects, the first watch starts threads.
+
+    :param url: the server's MCP endpoint, ``http://`` or ``https://``.
+    :param auth: what ``requests`` takes: ``(user, password)``, or a callable (``requests.auth.AuthBase``), which is asked again
+        for every request.
+    :param headers: headers sent with every request, for example ``{"Authorization": "Bearer …"}``.
+    :param timeout: seconds that a call may take, unless the call says otherwise; None for no limit.
+    :param connect_timeout: seconds that one attempt to connect may take.
+    :param principal: whose private copies this client keeps; see :meth:`as_principal`.
+    :param share_public: whether results that the server calls public are shared among the principals of this client.
+    :param max_age: seconds that a copy is current although no notice came; bounds what a silently failing network or server
+        can do. Watched resources are read again before that.
+    :param default_ttl: seconds that a result is current if the server gives no hint and nobody watches it.
+    :param max_stale: the greatest age in seconds at which ``stale_ok=True`` accepts an old copy; None for any age.
+    :param listen: False to never open a stream: watched resources are polled.
+    :param poll_interval: seconds between two reads of a watched resource that the server does not notify about.
+    :param poll_after: seconds after which polling begins while a lost stream is not to be had again.
+    :param ack_timeout: seconds to wait for the acknowledgement of a stream.
+    :param silence_timeout: seconds of silence after which a stream is taken for dead, if the server has sent signs of life on
+        it (comments); without any, ``max_age`` counts.
+    :param refresh_threads: how many threads read changed resources again at the same time, at most.
+    :param throttle: the least seconds between two re-reads of one watched resource.
+    :param max_entries: how many results are kept at most.
+    :param max_bytes: how large the kept results may be together, in bytes.
+    :param max_message_bytes: the longest message that is accepted, in bytes.
+    :param verify: as in ``requests``: True, False, or the path of a bundle of certificates.
+    :param cert: as in ``requests``: a client certificate.
+    :param proxies: as in ``requests``; None to take them from the environment.
+    :param client_info: the name and version that the server is told; this package's by default.
+    :raises ValueError: for a URL or a header that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        auth: Auth = None,
+        headers: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = 30.0,
+        connect_timeout: float = 10.0,
+        principal: str = "",
+        share_public: bool = False,
+        max_age: float = 300.0,
+        default_ttl: float = 0.0,
+        max_stale: Optional[float] = 3600.0,
+        listen: bool = True,
+        poll_interval: float = 30.0,
+        poll_after: float = 10.0,
+        ack_timeout: float = 10.0,
+        silence_timeout: float = 60.0,
+        refresh_threads: int = 4,
+        throttle: float = 0.25,
+        max_entries: int = 20000,
+        max_bytes: int = 64 * 1024 * 1024,
+        max_message_bytes: int = 64 * 1024 * 1024,
+        verify: Union[bool, str] = True,
+        cert: Any = None,
+        proxies: Optional[Mapping[str, str]] = None,
+        client_info: Optional[Mapping[str, Any]] = None
+    ) -> None:
+        transport = StreamableHTTP(
+            HTTPOptions(
+                url,
+                auth=auth,
+                headers=headers,
+                verify=verify,
+                cert=cert,
+                proxies=proxies,
+                connect_timeout=connect_timeout,
+                max_message_bytes=max_message_bytes,
+            )
+        )
+        self._share_public = share_public
+        self._default_ttl = default_ttl
+        self._max_stale = max_stale
+        self._timeout = timeout
+        self._client_info = dict(client_info or {"name": "mcp_sync", "version": __version__})
+        self._upkeep_options = UpkeepOptions(
+            listen,
+            max_age,
+            poll_interval,
+            poll_after,
+            ack_timeout,
+            silence_timeout,
+            refresh_threads,
+            throttle,
+            30.0 if timeout is None else timeout,
+        )
+        cache: "ResourceCache[CacheableResult]" = ResourceCache(max_entries, max_bytes, monotonic)
+        self._set_up(transport, cache, principal)
+
+    def _set_up(self, transport: StreamableHTTP, cache: "ResourceCache[CacheableResult]", principal: str) -> None:
+        self.url = transport.where
+        self.principal = principal
+        self._transport = transport
+        self._cache = cache
+        self._clock: Clock = cache.clock
+        self._connection = Connection(transport, self._client_info)
+        self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
+        name = urlsplit(self.url).hostname or "server"
+        self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
+        self._closing = threading.Lock()  # guards nothing but that close() runs once
+        self._closed = False
+        self._others: "weakref.WeakSet[Client]" = weakref.WeakSet()
+
+    def as_principal(self, principal: str, *, auth: Auth = None, headers: Optional[Mapping[str, str]] = None) -> "Client":
+        """Return a client for another user of the same server.
+
+        It shares the connections and the memory of this one, and keeps its own private copies: neither ever sees the other's.
+        The same ``principal`` with a renewed token keeps its copies. Closing this client closes it too.
+
+        :param principal: who it is; any text that tells users apart. Never sent.
+        :param auth: that user's credentials, as for :class:`Client`.
+        :param headers: that user's headers, beside and above those of this client.
+        """
+        if auth is None and headers is None:
+            raise ValueError("as_principal() needs the credentials of that principal: give auth= or headers=")
+        self._check_open()
+        other = object.__new__(type(self))
+        for name in ("_share_public", "_default_ttl", "_max_stale", "_timeout", "_client_info", "_upkeep_options"):
+            setattr(other, name, getattr(self, name))
+        other._set_up(self._transport.with_auth(auth, headers), self._cache, principal)
+        self._others.add(other)
+        return other
+
+    # -- resources -------------------------------------------------------------------------------------------------------
+
+    def read_resource(
+        self,
+        uri: str,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ReadResourceResult:
+        """Return what a resource holds: from memory if the copy there is current, from the server otherwise.
+
+        See the specification, server/resources: Reading Resources.
+
+        :param uri: the resource; sent as it is.
+        :param cache_mode: ``"use"``; ``"refresh"`` for a read that begins now and is kept; ``"bypass"`` for one that is not.
+        :param stale_ok: True to get an old copy, with ``.stale`` set, rather than an error if it cannot be read now.
+        :param max_stale: the greatest age of such a copy, in seconds; the client's by default.
+        :param timeout: seconds for all of it; the client's by default.
+        :raises ResourceNotFound: if there is no such resource.
+        :raises AuthorizationError: if it may not be read with these credentials.
+        :raises StaleError: if only an older copy than ``max_stale`` could be had.
+        :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
+        """
+        # The hit, without a lock, and written out here because a million of them a second is what this package is for.
+        if cache_mode == "use" and not self._share_public and not self._closed:
+            entry = self._cache.peek((self.principal, "resources/read", uri))
+            if (
+                entry is not None
+                and entry.generation == entry.coverage.generation
+                and self._clock() < entry.fresh_until
+            ):
+                return cast(ReadResourceResult, entry.value)
+        result = self._get(read_query(uri), cache_mode, stale_ok, max_stale, timeout)
+        return cast(ReadResourceResult, result)
+
+    def list_resources(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListResourcesResult:
+        """Return the complete catalog, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/resources: Listing Resources.
+        """
+        return cast(ListResourcesResult, self._get(CATALOG, cache_mode, stale_ok, max_stale, timeout))
+
+    def list_resource_templates(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListResourceTemplatesResult:
+        """Return the complete list of templates, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/resources: Resource Templates.
+        """
+        return cast(ListResourceTemplatesResult, self._get(TEMPLATES, cache_mode, stale_ok, max_stale, timeout))
+
+    def watch(
+        self,
+        *uris: str,
+        catalog: bool = False,
+        on_change: Optional[Callable[[Change], Any]] = None,
+        on_status: Optional[Callable[[Status], Any]] = None
+    ) -> Watch:
+        """Keep resources current: by the server's notices where it sends them, by polling where it does not.
+
+        Returns at once; see :meth:`Watch.wait_until_current`. All watches of a client share one stream.
+
+        :param uris: the resources.
+        :param catalog: True to watch the catalog as well (which resources there are).
+        :param on_change: called for each change; see :meth:`Watch.on_change`.
+        :param on_status: called when the status has changed; see :meth:`Watch.on_status`.
+        :raises ValueError: if there is nothing to watch.
+        """
+        if any(not isinstance(uri, str) for uri in uris):
+            raise TypeError("watch() takes each URI as an argument of its own: watch(*uris)")
+        if not uris and not catalog:
+            raise ValueError("nothing to watch: give URIs, or catalog=True")
+        self._check_open()
+        return self._upkeep.watch(uris, catalog, on_change, on_status)
+
+    def listen(
+        self,
+        *uris: str,
+        resources_list_changed: bool = False,
+        tools_list_changed: bool = False,
+        prompts_list_changed: bool = False,
+        timeout: Optional[float] = None
+    ) -> Listening:
+        """Open a raw stream of notices, for a program that keeps its own books; most want :meth:`watch`.
+
+        Waits for the server's acknowledgement. See the specification, basic/patterns/subscriptions.
+
+        :param uris: resources whose updates are wanted.
+        :param resources_list_changed: True for changes of the catalog.
+        :param tools_list_changed: True for changes of the list of tools.
+        :param prompts_list_changed: True for changes of the list of prompts.
+        :param timeout: seconds after which it ends by itself; None for never.
+        :raises RequestTimeout: if there is no acknowledgement within ``ack_timeout``.
+        :raises NotSupported: if the server ends the stream instead.
+        :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
+        """
+        wanted = SubscriptionFilter(frozenset(uris), resources_list_changed, tools_list_changed, prompts_list_changed)
+        if not wanted:
+            raise ValueError("nothing to listen for: give URIs, or one of the *_list_changed options")
+        self._check_open()
+        return Listening(self._connection, wanted, self._upkeep_options.ack_timeout, timeout)
+
+    # -- the server ------------------------------------------------------------------------------------------------------
+
+    def discover(self, *, cache_mode: str = "use", timeout: Optional[float] = None) -> DiscoverResult:
+        """Return what the server says of itself. See the specification, server/discover.
+
+        :param cache_mode: as for :meth:`read_resource`.
+        :param timeout: seconds; the client's by default.
+        :raises MCPSyncError: whatever went wrong (see :mod:`mcp_sync.errors`).
+        """
+        return cast(DiscoverResult, self._get(DISCOVER, cache_mode, False, None, timeout))
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision that is spoken with this server; before the first answer, the one that is tried."""
+        return self._connection.protocol_version
+
+    # -- end -------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End everything: watches, streams, connections, threads. Any thread, listeners included; any number of times.
+
+        Returns within a second or so, even if a listener or a call in another thread does not end: calls in progress fail, and
+        threads that hang are left to themselves (they are daemons).
+        """
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        for other in list(self._others):
+            other.close()
+        # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
+        # request on a connection that nobody will close.
+        self._upkeep.close()
+        self._connection.close()
+        self._upkeep.join(_CLOSE_WAIT)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        who = " as %r" % self.principal if self.principal else ""
+        return "<Client of %s%s%s>" % (self.url, who, ", closed" if self._closed else "")
+
+    # -- within ----------------------------------------------------------------------------------------------------------
+
+    def _get(
+        self, query: Query, cache_mode: str, stale_ok: bool, max_stale: Optional[float], timeout: Optional[float]
+    ) -> CacheableResult:
+        if cache_mode not in ("use", "refresh", "bypass"):
+            raise ValueError('cache_mode is "use", "refresh" or "bypass", not %r' % (cache_mode,))
+        self._check_open()
+        self._upkeep.revive()
+        deadline = Deadline(self._timeout if timeout is None else timeout, str(query))
+        try:
+            if cache_mode == "bypass":
+                return self._reads.uncached(query, deadline)
+            refresh = cache_mode == "refresh"
+            if stale_ok:
+                limit = self._max_stale if max_stale is None else max_stale
+                return self._reads.get_or_stale(query, deadline, refresh, limit)
+            return self._reads.get(query, deadline, refresh).result
+        except MCPSyncError as error:
+            if self._closed and not isinstance(error, ClientClosed):
+                raise ClientClosed("the client was closed during the call") from error
+            raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed()

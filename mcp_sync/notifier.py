@@ -1,0 +1,70 @@
+"""Thread that calls the listeners of watches: one, for all watches of a client, one call at a time."""
+
+import threading
+from typing import Dict, Optional
+
+from . import _fork
+from ._worker import Worker
+from .watch import Watch
+
+__all__ = ["Notifier"]
+
+
+class Notifier:
+    """Calls listeners outside all the threads that keep things current, so that a slow one delays nobody. Any thread.
+
+    :param name: a word for the name of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._made_anew()
+        self._closed = False
+        _fork.register(self)
+
+    def _made_anew(self) -> None:
+        # One lock, with a condition on it; it guards everything below and _closed.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting: Dict[Watch, None] = {}  # in order; each watch once, however much it has to tell
+        self._worker: Optional[Worker] = None
+
+    def after_fork_in_child(self) -> None:
+        self._made_anew()
+
+    def post(self, watch: Watch) -> None:
+        """Have the listeners of ``watch`` called soon."""
+        start: Optional[Worker] = None
+        with self._lock:
+            if self._closed:
+                return
+            self._waiting[watch] = None
+            if self._worker is None:
+                start = self._worker = Worker("mcp_sync-listeners-%s" % self._name, self._work)
+            self._changed.notify()
+        if start is not None:
+            start.start()
+
+    def close(self) -> None:
+        """Call no more listeners."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread to end, at most ``timeout`` seconds; it does not, while a listener runs."""
+        worker = self._worker
+        if worker is not None:
+            worker.join(timeout)
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._waiting:
+                    if self._closed:
+                        return
+                    self._changed.wait()
+                watch = next(iter(self._waiting))
+                del self._waiting[watch]
+            watch.call_listeners()

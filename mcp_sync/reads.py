@@ -1,0 +1,300 @@
+"""What can be read, and the one way to read it: through the cache.
+
+Everybody who wants a result goes through :meth:`Reads.get`: callers of the client, and the refresher. So a result is stored,
+refused, joined and removed by one set of rules.
+"""
+
+import logging
+import time
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Tuple
+
+from ._deadline import Clock, Deadline
+from .cache import Coverage, Entry, ResourceCache, Ticket
+from .connection import Connection
+from .errors import AuthorizationError, MCPSyncError, ProtocolError, ResourceNotFound, ServerError, StaleError
+from .freshness import PUBLIC
+from .jsonrpc import INVALID_PARAMS
+from .results import (
+    CacheableResult,
+    DiscoverResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+    TextResourceContents,
+    list_from_pages,
+)
+
+__all__ = ["CATALOG", "DISCOVER", "TEMPLATES", "Outcome", "Query", "Reads", "read_query"]
+
+_log = logging.getLogger("mcp_sync")
+
+#: More pages than this are taken for a server that never ends.
+_MAX_PAGES = 10000
+
+
+class Query(NamedTuple):
+    """Something that can be read: a method, and the one parameter that affects its result."""
+
+    method: str
+    uri: Optional[str] = None
+
+    def __str__(self) -> str:
+        return self.uri if self.uri is not None else self.method
+
+
+CATALOG = Query("resources/list")
+TEMPLATES = Query("resources/templates/list")
+DISCOVER = Query("server/discover")
+
+
+def read_query(uri: str) -> Query:
+    """Return the query for the content of a resource."""
+    return Query("resources/read", uri)
+
+
+class Outcome(NamedTuple):
+    """What a read brought.
+
+    :param result: the result.
+    :param settled: False if something that was learnt during the read forbids to keep its result as current.
+    """
+
+    result: CacheableResult
+    settled: bool
+
+
+Observer = Callable[[Query, Optional[CacheableResult], Optional[MCPSyncError]], None]
+
+
+def _ignore(query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError]) -> None:
+    pass
+
+
+class Reads:
+    """One principal's reads over one connection, through a cache that principals may share. Any thread.
+
+    :param connection: where to read.
+    :param cache: what remembers.
+    :param principal: whose private copies these are.
+    :param share_public: whether results that the server calls public are shared with the other principals of the cache.
+    :param default_ttl: the seconds that a result without a hint is fresh.
+    :param clock: the clock of the cache.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        cache: "ResourceCache[CacheableResult]",
+        principal: str,
+        share_public: bool,
+        default_ttl: float,
+        clock: Clock,
+    ) -> None:
+        self.connection = connection
+        self.cache = cache
+        self.principal = principal
+        self.share_public = share_public
+        self.coverage = Coverage()
+        self._default_ttl = default_ttl
+        self._clock = clock
+        #: Told of every result that was stored and every resource that is gone. Set once, before the first read.
+        self.observer: Observer = _ignore
+
+    # -- keys ------------------------------------------------------------------------------------------------------------
+
+    def key(self, query: Query) -> Hashable:
+        """Return the key of this principal's copy."""
+        return (self.principal, query.method, query.uri)
+
+    def keys(self, query: Query) -> Tuple[Hashable, ...]:
+        """Return the keys of all copies that a notice about ``query`` concerns."""
+        if self.share_public:
+            return (self.key(query), (None, query.method, query.uri))
+        return (self.key(query),)
+
+    # -- without the network ---------------------------------------------------------------------------------------------
+
+    def peek(self, query: Query) -> "Optional[Entry[CacheableResult]]":
+        """Return the copy that is there, fresh or not; a fresh one if any is."""
+        found: "Optional[Entry[CacheableResult]]" = None
+        now = self._clock()
+        for key in self.keys(query):
+            entry = self.cache.peek(key)
+            if entry is not None:
+                if entry.is_fresh(now):
+                    return entry
+                if found is None or entry.value.started > found.value.started:
+                    found = entry
+        return found
+
+    def fresh(self, query: Query) -> Optional[CacheableResult]:
+        """Return the copy if it is current."""
+        entry = self.peek(query)
+        return entry.value if entry is not None and entry.is_fresh(self._clock()) else None
+
+    def changed(self, query: Query) -> None:
+        """Note that a server said that ``query``'s result changed."""
+        for key in self.keys(query):
+            self.cache.changed(key)
+
+    # -- with it ---------------------------------------------------------------------------------------------------------
+
+    def get(self, query: Query, deadline: Deadline, refresh: bool = False) -> Outcome:
+        """Return a current result: a fresh copy, someone else's read in progress, or a read of its own.
+
+        :param deadline: for all of it.
+        :param refresh: True for a read that begins now, whatever is there.
+        :raises MCPSyncError: whatever went wrong with the read.
+        """
+        key = self.key(query)
+        while True:
+            if not refresh:
+                known = self.fresh(query)
+                if known is not None:
+                    return Outcome(known, True)
+            begun = self.cache.begin_read(key, self.coverage, refresh)
+            if isinstance(begun, Entry):
+                return Outcome(begun.value, True)
+            if isinstance(begun, Ticket):
+                return self._lead(query, begun, deadline)
+            if not begun.wait(deadline):
+                raise deadline.error()
+            if begun.succeeded and begun.value is not None:
+                return Outcome(begun.value, False)
+            # Its leader failed. This caller asks again, and leads unless another was quicker.
+
+    def get_or_stale(self, query: Query, deadline: Deadline, refresh: bool, max_stale: Optional[float]) -> CacheableResult:
+        """As :meth:`get`, but an old copy, labelled so, is better than an error.
+
+        :param max_stale: the greatest age of such a copy in seconds, or None for any.
+        :raises StaleError: if there is only an older one.
+        :raises AuthorizationError: if the copy may not be seen any more.
+        :raises ResourceNotFound: if the resource is gone.
+        """
+        try:
+            return self.get(query, deadline, refresh).result
+        except (AuthorizationError, ResourceNotFound):
+            raise
+        except MCPSyncError as error:
+            entry = self.peek(query)
+            if entry is None:
+                raise
+            age = entry.value.age
+            if max_stale is not None and age > max_stale:
+                raise StaleError(
+                    "the copy of %s is %.0f s old, more than the %g s that are accepted (max_stale=), and a new one "
+                    "cannot be had: %s" % (query, age, max_stale, error),
+                    age=age,
+                ) from error
+            return entry.value.as_stale()
+
+    def uncached(self, query: Query, deadline: Deadline) -> CacheableResult:
+        """Read past the cache: nothing of it is used, nothing is stored."""
+        return self._read(query, deadline)
+
+    # -- leading ---------------------------------------------------------------------------------------------------------
+
+    def _lead(self, query: Query, ticket: Ticket, deadline: Deadline) -> Outcome:
+        # The shared copy is another key, so it needs a ticket of its own, taken at the same time.
+        shared: Optional[Ticket] = None
+        if self.share_public:
+            begun = self.cache.begin_read(self.keys(query)[1], self.coverage, refresh=True)
+            assert isinstance(begun, Ticket)
+            shared = begun
+        try:
+            result = self._read(query, deadline)
+        except (AuthorizationError, ResourceNotFound) as error:
+            self._abandon(ticket, shared)
+            for key in self.keys(query):
+                self.cache.remove(key)
+            self.observer(query, None, error)
+            raise
+        except BaseException:
+            self._abandon(ticket, shared)
+            raise
+        public = shared is not None and result.scope == PUBLIC
+        ttl = result.ttl or self._default_ttl
+        more: Dict[str, Any] = {"received": result.received, "started": result.started, "ttl": ttl, "size": _size(result)}
+        stored = self.cache.finish_read(ticket, result, keep=not public, **more)
+        if shared is not None:
+            if public:
+                stored = self.cache.finish_read(shared, result, **more)
+            else:
+                self.cache.abandon_read(shared)
+        if not stored.refused:
+            self.observer(query, result, None)
+        return Outcome(result, not stored.refused)
+
+    def _abandon(self, ticket: Ticket, shared: Optional[Ticket]) -> None:
+        self.cache.abandon_read(ticket)
+        if shared is not None:
+            self.cache.abandon_read(shared)
+
+    def _read(self, query: Query, deadline: Deadline) -> CacheableResult:
+        started_at = time.time()
+        started = self._clock()
+        if query.method == "resources/read":
+            uri = query.uri or ""
+            raw = self.connection.call("resources/read", {"uri": uri}, deadline=deadline)
+            return ReadResourceResult.from_wire(raw, uri, started, self._clock(), started_at, self._clock)
+        if query is DISCOVER or query.method == "server/discover":
+            raw = self.connection.call("server/discover", deadline=deadline)
+            return DiscoverResult.from_wire(raw, started, self._clock(), started_at, self._clock)
+        pages = self._pages(query.method, deadline)
+        if query.method == "resources/list":
+            return list_from_pages(ListResourcesResult, pages, started, started_at, self._clock)
+        return list_from_pages(ListResourceTemplatesResult, pages, started, started_at, self._clock)
+
+    def _pages(self, method: str, deadline: Deadline) -> List[Tuple[Dict[str, Any], float]]:
+        try:
+            return self._all_pages(method, deadline)
+        except _CursorExpired:
+            # The pages before it belong to a list that is no more. From the beginning, once.
+            _log.debug("a cursor of %s expired; listing again", method)
+        try:
+            return self._all_pages(method, deadline)
+        except _CursorExpired as again:
+            raise again.error from None
+
+    def _all_pages(self, method: str, deadline: Deadline) -> List[Tuple[Dict[str, Any], float]]:
+        pages: List[Tuple[Dict[str, Any], float]] = []
+        seen = set()
+        params: Dict[str, Any] = {}
+        while True:
+            try:
+                page = self.connection.call(method, params, deadline=deadline)
+            except ServerError as error:
+                if error.code == INVALID_PARAMS and params:
+                    raise _CursorExpired(error) from None
+                raise
+            pages.append((page, self._clock()))
+            cursor = page.get("nextCursor")
+            # An empty text is a cursor like any other; only absence is the end.
+            if cursor is None:
+                return pages
+            if not isinstance(cursor, str):
+                raise ProtocolError("the server sent a cursor of %s that is no text: %r" % (method, cursor))
+            if cursor in seen or len(pages) >= _MAX_PAGES:
+                raise ProtocolError(
+                    "the pages of %s do not end: the server sent %d of them, and then a cursor that it had sent before"
+                    % (method, len(pages))
+                )
+            seen.add(cursor)
+            params = {"cursor": cursor}
+
+
+class _CursorExpired(Exception):
+    def __init__(self, error: ServerError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _size(result: CacheableResult) -> int:
+    """Return about how much memory a result takes, in bytes."""
+    if isinstance(result, ReadResourceResult):
+        return 1024 + sum(len(part.text if isinstance(part, TextResourceContents) else part.blob) for part in result.contents)
+    if isinstance(result, ListResourcesResult):
+        return 1024 + 1024 * len(result.resources)
+    if isinstance(result, ListResourceTemplatesResult):
+        return 1024 + 1024 * len(result.resource_templates)
+    return 4096

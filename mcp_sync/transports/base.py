@@ -1,0 +1,99 @@
+"""What a transport offers: exchanges, and no more."""
+
+import abc
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
+
+from .._deadline import Deadline
+from ..errors import ProtocolError
+from ..jsonrpc import Message
+
+__all__ = ["Exchange", "Outgoing", "Received", "Transport"]
+
+#: A message, or the error that stands in the place of one that could not be read.
+Received = Union[Message, ProtocolError]
+
+
+class Outgoing(NamedTuple):
+    """A request on its way out.
+
+    :param message: the JSON-RPC message.
+    :param headers: fields of it that a transport with headers repeats there.
+    :param repeatable: whether it may be sent a second time if the first time failed on the way (reads may, calls may not).
+    :param streaming: whether the answer is expected to last.
+    """
+
+    message: Dict[str, Any]
+    headers: Mapping[str, str]
+    repeatable: bool = False
+    streaming: bool = False
+
+
+class Exchange(abc.ABC):
+    """Iterates over the messages that answer one request, ending with its response.
+
+    One thread iterates and closes; any thread may interrupt. **Interrupting is not closing**: an interrupted reader wakes up
+    with a :class:`~mcp_sync.errors.TransportError` and closes for itself, because two threads in one socket's close are one
+    too many.
+    """
+
+    #: Whether somebody interrupted it.
+    interrupted = False
+    #: How the answer came, for error messages and for what depends on it; None where the transport has no such thing.
+    status: Optional[int] = None
+    headers: Mapping[str, str] = {}
+    retry_after: Optional[float] = None
+    #: How it broke off, if it did: ``"end of stream"``, ``"reset"`` or ``"silence"``.
+    ending: str = "end of stream"
+    #: When the last byte of it came, in seconds since 1970; None if none did.
+    heard_at: Optional[float] = None
+
+    def __iter__(self) -> Iterator[Received]:
+        return self
+
+    @abc.abstractmethod
+    def __next__(self) -> Received:
+        """Return the next message.
+
+        :raises TransportError: if the exchange breaks off, is interrupted, or outlasts its limits.
+        """
+
+    @abc.abstractmethod
+    def interrupt(self) -> None:
+        """Wake the thread that reads, now or when it next reads. Any thread, any number of times; never blocks."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give the connection back, or end it if the answer was not read to its end. Only the thread that reads."""
+
+    @abc.abstractmethod
+    def limit(self, deadline: Deadline, silence: Optional[float] = None, lively: Optional[float] = None) -> None:
+        """Set new limits for what is still to be read.
+
+        :param deadline: for all of it.
+        :param silence: the longest pause between two pieces, in seconds; None for none but the deadline.
+        :param lively: the same, once a sign of life that was no message has shown that the server sends such.
+        """
+
+    def __enter__(self) -> "Exchange":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Transport(abc.ABC):
+    """One server's door. Any thread."""
+
+    #: Where the server is, for people.
+    where: str = ""
+
+    @abc.abstractmethod
+    def exchange(self, outgoing: Outgoing, deadline: Deadline) -> Exchange:
+        """Send a request and return the exchange that answers it.
+
+        :raises TransportError: if the server cannot be reached or refuses.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close all idle connections, and interrupt the exchanges that are open."""

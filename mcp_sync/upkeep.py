@@ -1,0 +1,394 @@
+"""Keeps what one client watches current: brings reader, refresher, cache and watches together."""
+
+import os
+import threading
+from typing import Any, Callable, Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Tuple
+
+from . import _fork
+from ._deadline import Clock, Deadline
+from .connection import Connection
+from .errors import ClientClosed, MCPSyncError
+from .freshness import Lease
+from .notices import Notice, ResourcesListChanged, ResourceUpdated, SubscriptionFilter
+from .notifier import Notifier
+from .reader import Ending, Reader, Sink
+from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
+from .refresher import Refresher
+from .results import CacheableResult, DiscoverResult, ListResourcesResult
+from .status import State, Status
+from .uris import Matcher
+from .watch import Change, Keeper, Watch
+
+__all__ = ["Upkeep", "UpkeepOptions"]
+
+
+class UpkeepOptions(NamedTuple):
+    """How to keep things current. All durations are seconds; :class:`mcp_sync.Client` explains them."""
+
+    listen: bool = True
+    max_age: float = 300.0
+    poll_interval: float = 30.0
+    poll_after: float = 10.0
+    ack_timeout: float = 10.0
+    silence_timeout: float = 60.0
+    refresh_threads: int = 4
+    throttle: float = 0.25
+    timeout: float = 30.0
+
+
+class Upkeep(Sink, Keeper):
+    """Owns the threads of one client. Any thread; nothing runs until something is watched.
+
+    :param reads: through what to read.
+    :param connection: where to listen.
+    :param name: a word for the names of the threads.
+    :param options: how.
+    :param clock: the clock of the cache.
+    """
+
+    def __init__(self, reads: Reads, connection: Connection, name: str, options: UpkeepOptions, clock: Clock) -> None:
+        self._reads = reads
+        self._options = options
+        self._pid = os.getpid()
+        # Guards everything below down to the threads. Whoever changes one of them calls _publish() afterwards.
+        self._lock = threading.Lock()
+        self._watches: Tuple[Watch, ...] = ()
+        self._wanted = SubscriptionFilter()
+        self._order = 0
+        self._state = State.CONNECTING
+        self._asked = SubscriptionFilter()
+        self._covered: FrozenSet[str] = frozenset()
+        self._catalog_covered = False
+        self._generation = 0
+        self._version = 0
+        self._last_error: Optional[str] = None
+        self._last_ending: Optional[str] = None
+        self._streams = 0
+        self._gaps = 0
+        self._catalog: FrozenSet[str] = frozenset()
+        self._closed = False
+        # Replaced as a whole.
+        self._matcher = Matcher()
+        self._reader = Reader(
+            connection,
+            self._discover,
+            self,
+            name,
+            listen=options.listen,
+            ack_timeout=options.ack_timeout,
+            silence=options.silence_timeout,
+            patience=max(options.max_age, options.silence_timeout),
+            poll_after=options.poll_after,
+            clock=clock,
+        )
+        self._refresher = Refresher(
+            reads,
+            name,
+            self._done,
+            self._failed,
+            threads=options.refresh_threads,
+            throttle=options.throttle,
+            timeout=options.timeout,
+            clock=clock,
+        )
+        self._notifier = Notifier(name)
+        reads.observer = self._observed
+        _fork.register(self)
+
+    # -- for the client --------------------------------------------------------------------------------------------------
+
+    def watch(
+        self,
+        uris: Tuple[str, ...],
+        catalog: bool,
+        on_change: Optional[Callable[[Change], Any]],
+        on_status: Optional[Callable[[Status], Any]],
+    ) -> Watch:
+        """Register a watch, and start whatever it needs."""
+        self.revive()
+        watch = Watch(self, uris, catalog, on_change, on_status)
+        with self._lock:
+            if self._closed:
+                raise ClientClosed()
+            self._watches += (watch,)
+            self._rewanted_locked()
+            wanted, asked = self._wanted, self._asked
+        self._matcher = Matcher(wanted.resource_subscriptions | asked.resource_subscriptions)
+        self._refresher.keep(_queries(wanted))
+        self._publish()
+        self._reader.want(wanted)
+        # What another watch keeps current already need not be waited for.
+        self._refresher.soon([query for query in watch.queries if self._lease(query) is not None])
+        for query in watch.queries:
+            self._done(query)
+        return watch
+
+    def unregister(self, watch: Watch) -> None:
+        with self._lock:
+            self._watches = tuple(other for other in self._watches if other is not watch)
+            self._rewanted_locked()
+            wanted = self._wanted
+            if self._closed:
+                return
+        self._refresher.keep(_queries(wanted))
+        order = self._reader.want(wanted)
+        if not wanted:
+            self._nothing_wanted(order)
+        self._publish()
+        if watch.status_changed():
+            self._notifier.post(watch)
+
+    def revive(self) -> None:
+        """Start again, in a forked child, what ran in the parent. Cheap; called at every use."""
+        if self._pid == os.getpid():
+            return
+        with self._lock:
+            if self._pid == os.getpid():
+                return
+            self._pid = os.getpid()
+            wanted = self._wanted
+            if self._closed:
+                return
+        self._publish()
+        if wanted:
+            self._reader.want(wanted)
+
+    def close(self) -> None:
+        """Stop everything, for good. The first half; the caller closes the connection and then calls :meth:`join`."""
+        with self._lock:
+            self._closed = True
+            self._generation += 1
+            watches, self._watches = self._watches, ()
+            self._state = State.CLOSED
+        self._publish()
+        # The reader before the refresher: what it would still tell would only be thrown away.
+        self._reader.close()
+        self._refresher.close()
+        self._notifier.close()
+        for watch in watches:
+            watch.close()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the threads, at most ``timeout`` seconds in all; never for the caller's own."""
+        deadline = Deadline(timeout)
+        self._reader.join(deadline.remaining() or 0.0)
+        self._refresher.join(deadline.remaining() or 0.0)
+        self._notifier.join(deadline.remaining() or 0.0)
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+        # Who knows what this process misses until its own stream is open.
+        self._generation += 1
+        if not self._closed:
+            self._state = State.CONNECTING
+        self._order = 0
+        self._asked = SubscriptionFilter()
+        self._covered = frozenset()
+        self._catalog_covered = False
+
+    # -- for watches -----------------------------------------------------------------------------------------------------
+
+    def fresh(self, query: Query) -> Optional[CacheableResult]:
+        return self._reads.fresh(query)
+
+    def generation(self) -> int:
+        return self._generation
+
+    def pending(self, query: Query) -> bool:
+        return self._refresher.is_pending(query)
+
+    def status_of(self, watch: Watch) -> Status:
+        contact = self._reader.last_contact
+        with self._lock:
+            if watch.closed or self._closed:
+                return Status(State.CLOSED, last_contact=contact, last_error=self._last_error, last_ending=self._last_ending)
+            live = self._state is State.LIVE
+            covered = self._covered.intersection(watch.uris) if live else frozenset()
+            catalog = None
+            if watch.catalog:
+                catalog = "listen" if live and self._catalog_covered else "none"
+                if catalog == "none" and self._lease(CATALOG) is not None:
+                    catalog = "poll"
+            return Status(
+                self._state,
+                covered,
+                frozenset(watch.uris) - covered,
+                catalog,
+                contact,
+                self._last_error,
+                self._last_ending,
+                max(0, self._streams - 1),
+                self._gaps,
+            )
+
+    # -- what the reader tells -------------------------------------------------------------------------------------------
+
+    def stream_opened(
+        self, order: int, asked: SubscriptionFilter, covered: FrozenSet[str], catalog: bool, gapless: bool
+    ) -> None:
+        with self._lock:
+            if order <= self._order or self._closed:
+                return
+            self._order = order
+            before = set(self._leases_locked()) if gapless else set()
+            if not gapless:
+                # Entries that were polled until now are read again too: this is a new beginning.
+                self._generation += 1
+                self._streams += 1
+            self._state = State.LIVE
+            self._asked, self._covered, self._catalog_covered = asked, covered, catalog
+            self._last_error = None
+            wanted = self._wanted
+        self._matcher = Matcher(wanted.resource_subscriptions | asked.resource_subscriptions)
+        self._publish()
+        self._refresher.soon([query for query in _queries(wanted) if self._reads.key(query) not in before])
+        self._tell_status()
+
+    def noticed(self, notice: Notice) -> None:
+        # The cache first: from here on nobody is given the old copy. Then the threads that read again.
+        if isinstance(notice, ResourceUpdated):
+            self._reads.changed(read_query(notice.uri))
+            concerned = self._matcher.concerned(notice.uri)
+            for uri in concerned:
+                if uri != notice.uri:
+                    self._reads.changed(read_query(uri))
+            if concerned:
+                self._refresher.soon([read_query(uri) for uri in concerned])
+        elif isinstance(notice, ResourcesListChanged):
+            self._reads.changed(CATALOG)
+            self._reads.changed(TEMPLATES)
+            self._refresher.soon((CATALOG,))
+
+    def notice_lost(self) -> None:
+        with self._lock:
+            if self._state is not State.LIVE:
+                return
+            self._generation += 1
+            self._gaps += 1
+            wanted = self._wanted
+        self._publish()
+        self._refresher.soon(_queries(wanted))
+
+    def stream_ended(self, order: int, ending: Ending, gap: bool) -> None:
+        with self._lock:
+            if order <= self._order or self._closed:
+                return
+            self._order = order
+            self._last_ending = ending.how
+            self._last_error = str(ending.error) if ending.error is not None else None
+            if gap:
+                self._generation += 1
+                self._gaps += 1
+            if gap or self._state is State.CONNECTING:
+                self._state = State.INTERRUPTED
+        self._publish()
+        self._tell_status()
+
+    def must_poll(self, order: int) -> None:
+        with self._lock:
+            if order <= self._order or self._closed:
+                return
+            self._order = order
+            self._state = State.POLLING
+            wanted = self._wanted
+        self._publish()
+        self._refresher.soon(_queries(wanted))
+        self._tell_status()
+
+    def _nothing_wanted(self, order: int) -> None:
+        with self._lock:
+            if order <= self._order or self._wanted:
+                return
+            self._order = order
+            self._generation += 1
+            self._state = State.CONNECTING
+            self._asked, self._covered, self._catalog_covered = SubscriptionFilter(), frozenset(), False
+
+    # -- what reads bring ------------------------------------------------------------------------------------------------
+
+    def _observed(self, query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError]) -> None:
+        watches = self._watches
+        if not watches:
+            return
+        for watch in watches:
+            if watch.observe(query, result, error, self._generation):
+                self._notifier.post(watch)
+        if query == CATALOG and isinstance(result, ListResourcesResult):
+            self._catalog_read(frozenset(result.uris))
+
+    def _catalog_read(self, uris: FrozenSet[str]) -> None:
+        """Resources that left the catalog, or came into it, are looked at again."""
+        with self._lock:
+            before, self._catalog = self._catalog, uris
+            moved = [read_query(uri) for uri in (before ^ uris) & self._wanted.resource_subscriptions] if before else []
+        for query in moved:
+            self._reads.changed(query)
+        self._refresher.soon(moved)
+
+    def _done(self, query: Query) -> None:
+        result = self._reads.fresh(query)
+        if result is not None:
+            self._observed(query, result, None)
+
+    def _failed(self, query: Query, error: MCPSyncError) -> None:
+        for watch in self._watches:
+            watch.failed(query, error)
+        with self._lock:
+            self._last_error = "%s: %s" % (query, error)
+
+    def _discover(self, deadline: Deadline) -> DiscoverResult:
+        result = self._reads.get(DISCOVER, deadline, refresh=True).result
+        assert isinstance(result, DiscoverResult)
+        return result
+
+    # -- how all this becomes known --------------------------------------------------------------------------------------
+
+    def _tell_status(self) -> None:
+        for watch in self._watches:
+            if watch.status_changed():
+                self._notifier.post(watch)
+
+    def _rewanted_locked(self) -> None:
+        uris: List[str] = []
+        for watch in self._watches:
+            uris.extend(watch.uris)
+        self._wanted = SubscriptionFilter(frozenset(uris), any(watch.catalog for watch in self._watches))
+
+    def _lease(self, query: Query) -> Optional[Lease]:
+        return self._reads.coverage.leases.get(self._reads.key(query))
+
+    def _leases_locked(self) -> Dict[Hashable, Lease]:
+        """Return what keeps each key current, from the state as it is."""
+        if self._closed or self._state not in (State.LIVE, State.POLLING):
+            return {}
+        polled = Lease(self._options.poll_interval, polled=True)
+        covered = Lease(self._options.max_age, polled=False)
+        leases: Dict[Hashable, Lease] = {}
+        for query in _queries(self._wanted):
+            if self._state is State.POLLING:
+                lease = polled
+            elif query == CATALOG:
+                if not self._asked.resources_list_changed:
+                    continue  # wanted since the stream was opened; a wider one is on its way
+                lease = covered if self._catalog_covered else polled
+            else:
+                if query.uri not in self._asked.resource_subscriptions:
+                    continue
+                lease = covered if query.uri in self._covered else polled
+            for key in self._reads.keys(query):
+                leases[key] = lease
+        return leases
+
+    def _publish(self) -> None:
+        """Tell the cache. Threads may overtake each other between the two steps; the version puts that right."""
+        with self._lock:
+            self._version += 1
+            version, generation, leases = self._version, self._generation, self._leases_locked()
+        self._reads.cache.cover(self._reads.coverage, leases, generation, version)
+
+
+def _queries(wanted: SubscriptionFilter) -> List[Query]:
+    queries = [read_query(uri) for uri in wanted.resource_subscriptions]
+    if wanted.resources_list_changed:
+        queries.append(CATALOG)
+    return queries

@@ -1,0 +1,462 @@
+"""What a program holds of the resources that it watches: status, waiting, changes, snapshots."""
+
+import abc
+import collections
+import datetime
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from . import _fork
+from ._deadline import Deadline
+from .errors import ClientClosed, MCPSyncError, RequestTimeout, StaleError
+from .reads import CATALOG, Query, read_query
+from .results import CacheableResult, ListResourcesResult, ReadResourceResult
+from .status import State, Status
+
+__all__ = ["Change", "Snapshot", "Watch"]
+
+_log = logging.getLogger("mcp_sync")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something watched is not what it was. Immutable; any thread.
+
+    :param kind: ``"updated"`` (other content), ``"removed"`` (gone, or no longer allowed to be seen), ``"appeared"`` (there
+        again), ``"catalog"`` (other resources, or other descriptions of them); in :meth:`Snapshot.moved` also ``"unknown"``:
+        nobody knows at the moment whether it changed.
+    :param uri: the resource; None for the catalog.
+    :param previous: the result before, or None.
+    :param current: the result now, or None.
+    :param merged: how many later changes are in this one, because nobody had fetched it yet.
+    """
+
+    kind: str
+    uri: Optional[str]
+    previous: Optional[CacheableResult] = None
+    current: Optional[CacheableResult] = None
+    merged: int = 0
+
+    @property
+    def added(self) -> FrozenSet[str]:
+        """The URIs that are new in the catalog; empty for other kinds."""
+        return _uris(self.current) - _uris(self.previous)
+
+    @property
+    def removed(self) -> FrozenSet[str]:
+        """The URIs that are no longer in the catalog; empty for other kinds."""
+        return _uris(self.previous) - _uris(self.current)
+
+
+def _uris(result: Optional[CacheableResult]) -> FrozenSet[str]:
+    return frozenset(result.uris) if isinstance(result, ListResourcesResult) else frozenset()
+
+
+class _Known(NamedTuple):
+    """The newest that a watch has seen of one query: a result, or why there is none."""
+
+    result: Optional[CacheableResult]
+    missing: Optional[MCPSyncError]
+    generation: int
+
+
+class Keeper(abc.ABC):
+    """What a watch needs of whoever keeps it current. Called without the watch's lock."""
+
+    @abc.abstractmethod
+    def fresh(self, query: Query) -> Optional[CacheableResult]:
+        """Return the copy of ``query`` if it is current."""
+
+    @abc.abstractmethod
+    def generation(self) -> int:
+        """Return a number that moves whenever changes may have been missed."""
+
+    @abc.abstractmethod
+    def pending(self, query: Query) -> bool:
+        """Return whether ``query`` is being read again, or about to be."""
+
+    @abc.abstractmethod
+    def status_of(self, watch: "Watch") -> Status:
+        """Return how ``watch`` is doing."""
+
+    @abc.abstractmethod
+    def unregister(self, watch: "Watch") -> None:
+        """Forget ``watch``."""
+
+    @abc.abstractmethod
+    def revive(self) -> None:
+        """Start again, in a forked child, what ran in the parent."""
+
+
+class _Pending:
+    """Changes that somebody has not fetched yet, one for each query: later ones are merged into it. Its owner's lock guards it."""
+
+    def __init__(self) -> None:
+        self._changes: "collections.OrderedDict[Query, Change]" = collections.OrderedDict()
+
+    def add(self, query: Query, change: Change) -> None:
+        before = self._changes.get(query)
+        if before is not None:
+            kind = change.kind
+            if before.kind == "removed" and kind == "appeared":
+                kind = "updated"
+            elif before.kind == "appeared" and kind == "updated":
+                kind = "appeared"
+            change = Change(kind, change.uri, before.previous, change.current, before.merged + 1)
+        self._changes[query] = change
+
+    def take(self) -> Optional[Change]:
+        return self._changes.popitem(last=False)[1] if self._changes else None
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+
+class Watch:
+    """A registration for some resources, the catalog, or both. Made by :meth:`mcp_sync.Client.watch`; any thread.
+
+    It is a context manager; leaving the block ends it.
+
+    :param uris: the resources, as the program spells them.
+    :param catalog: whether the catalog is watched.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        uris: Tuple[str, ...],
+        catalog: bool,
+        on_change: Optional[Callable[[Change], Any]],
+        on_status: Optional[Callable[[Status], Any]],
+    ) -> None:
+        self.uris = tuple(dict.fromkeys(uris))
+        self.catalog = catalog
+        self.queries: Tuple[Query, ...] = tuple(read_query(uri) for uri in self.uris) + ((CATALOG,) if catalog else ())
+        self._queries = frozenset(self.queries)
+        self._keeper = keeper
+        self._made_anew()
+        self._known: Dict[Query, _Known] = {}
+        self._errors: Dict[Query, MCPSyncError] = {}
+        self._unfetched = _Pending()
+        self._for_listeners = _Pending()
+        self._change_listeners: List[Callable[[Change], Any]] = [] if on_change is None else [on_change]
+        self._status_listeners: List[Callable[[Status], Any]] = [] if on_status is None else [on_status]
+        self._told: Optional[Status] = None
+        self._ticks = 0
+        self._closed = False
+        _fork.register(self)
+
+    def _made_anew(self) -> None:
+        # One lock, with a condition on it; it guards everything that begins with an underscore but the fixed ones.
+        self._lock = threading.Lock()
+        self._moved = threading.Condition(self._lock)
+
+    def after_fork_in_child(self) -> None:
+        self._made_anew()
+
+    # -- how it is doing -------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> Status:
+        """How it is doing, as data. Costs nothing but memory; never waits."""
+        self._keeper.revive()
+        return self._keeper.status_of(self)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether everything watched has been read, and nothing says that any of it is out of date."""
+        with self._lock:
+            known = dict(self._known)
+        return all(self._is_current(query, known.get(query)) for query in self.queries)
+
+    def wait_until_current(self, timeout: Optional[float] = 30.0) -> None:
+        """Wait until :attr:`is_current`.
+
+        :param timeout: seconds, or None to wait for ever.
+        :raises RequestTimeout: if it takes longer; the message says what is missing and why, as far as is known.
+        :raises ClientClosed: if the watch is closed.
+        """
+        self._wait(lambda: self.is_current, timeout, self._why_not_current)
+
+    def wait_for_state(self, state: State, timeout: Optional[float] = 30.0) -> None:
+        """Wait until ``status.state`` is ``state``.
+
+        :param timeout: seconds, or None to wait for ever.
+        :raises RequestTimeout: if it takes longer.
+        :raises ClientClosed: if the watch is closed, unless that was waited for.
+        """
+        self._wait(
+            lambda: self._keeper.status_of(self).state is state,
+            timeout,
+            lambda: "the watch is not %s: %s" % (state.value, self._keeper.status_of(self)),
+        )
+
+    def _is_current(self, query: Query, known: Optional[_Known]) -> bool:
+        if known is None:
+            return False
+        if known.missing is not None:
+            return known.generation == self._keeper.generation() and not self._keeper.pending(query)
+        return self._keeper.fresh(query) is not None
+
+    def _why_not_current(self) -> str:
+        with self._lock:
+            known, errors = dict(self._known), dict(self._errors)
+        missing = [query for query in self.queries if not self._is_current(query, known.get(query))]
+        reasons = ["%s (%s)" % (query, errors[query]) if query in errors else str(query) for query in missing[:3]]
+        return "%d of %d watched are not current: %s%s; %s" % (
+            len(missing),
+            len(self.queries),
+            ", ".join(reasons),
+            ", …" if len(missing) > 3 else "",
+            self._keeper.status_of(self),
+        )
+
+    def _wait(self, reached: Callable[[], bool], timeout: Optional[float], why_not: Callable[[], str]) -> None:
+        self._keeper.revive()
+        deadline = Deadline(timeout)
+        while True:
+            if reached():
+                return
+            with self._lock:
+                if self._closed:
+                    raise ClientClosed("this watch is closed")
+                ticks = self._ticks
+            # Asked again without the lock (it asks others, who have locks of their own); a tick in between is not missed.
+            if reached():
+                return
+            with self._lock:
+                if self._ticks == ticks and not self._closed:
+                    # Freshness also ends by mere age, which nobody announces; hence the second.
+                    if not self._moved.wait(deadline.shorter(1.0)) and deadline.expired:
+                        break
+            if deadline.expired and not reached():
+                break
+        raise RequestTimeout("%s (after %g s)" % (why_not(), timeout or 0.0))
+
+    # -- what changed ----------------------------------------------------------------------------------------------------
+
+    def changes(self, timeout: Optional[float] = None) -> Iterator[Change]:
+        """Yield each change, waiting for the next one.
+
+        Changes since the watch was made are kept until they are fetched; several of one resource are merged into one, so
+        however slow the loop is, memory is bounded and the last state is never missed. One loop at a time: two would share
+        the changes among them.
+
+        :param timeout: end after so many seconds without a change; None to end only when the watch is closed.
+        """
+        self._keeper.revive()
+        while True:
+            deadline = Deadline(timeout)
+            with self._lock:
+                while not self._unfetched and not self._closed:
+                    # Waits without end cannot be interrupted by Ctrl-C on every system; a long one can be repeated.
+                    if not self._moved.wait(deadline.shorter(3600.0)) and deadline.expired:
+                        break
+                change = self._unfetched.take()
+            if change is None:
+                return
+            yield change
+
+    def on_change(self, listener: Callable[[Change], Any]) -> None:
+        """Have ``listener(change)`` called for each change from now on.
+
+        It runs in a thread of its own, one call at a time, and may call the client, close included. Changes that come while
+        it runs are merged. What it raises is logged.
+        """
+        with self._lock:
+            self._change_listeners.append(listener)
+
+    def on_status(self, listener: Callable[[Status], Any]) -> None:
+        """Have ``listener(status)`` called when the status has changed; as for :meth:`on_change`."""
+        with self._lock:
+            self._status_listeners.append(listener)
+
+    # -- one task, one version -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> "Snapshot":
+        """Return what is held of everything watched, unchangeable: for a long task that must see one version.
+
+        Copies that are out of date are in it too, and labelled so. Wait for :meth:`wait_until_current` first.
+
+        :raises StaleError: if something was not read even once.
+        """
+        self._keeper.revive()
+        with self._lock:
+            known = dict(self._known)
+        unread = [str(query) for query in self.queries if query not in known]
+        if unread:
+            raise StaleError("not read yet: %s. Call wait_until_current() first" % ", ".join(unread[:5]))
+        results: Dict[Query, Optional[CacheableResult]] = {}
+        for query in self.queries:
+            seen = known[query]
+            fresh = self._keeper.fresh(query)
+            results[query] = fresh if fresh is not None else None if seen.result is None else seen.result.as_stale()
+        return Snapshot(self, results)
+
+    # -- end -------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End it. Any thread, listeners included, any number of times. The last watch of the client ends the stream."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._ticks += 1
+            self._moved.notify_all()
+        self._keeper.unregister(self)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<Watch of %d resources%s: %s>" % (
+            len(self.uris),
+            " and the catalog" if self.catalog else "",
+            self._keeper.status_of(self),
+        )
+
+    # -- for its keeper --------------------------------------------------------------------------------------------------
+
+    def observe(self, query: Query, result: Optional[CacheableResult], missing: Optional[MCPSyncError], generation: int) -> bool:
+        """Take note of the newest result, or of why there is none. Return whether listeners have to be called."""
+        if query not in self._queries:
+            return False
+        with self._lock:
+            if self._closed:
+                return False
+            before = self._known.get(query)
+            if (
+                before is not None
+                and before.result is not None
+                and result is not None
+                and result.started < before.result.started
+            ):
+                return False  # two reads finished in the other order
+            self._known[query] = _Known(result, missing, generation)
+            self._errors.pop(query, None)
+            self._ticks += 1
+            change = None if before is None else _difference(query, before, result)
+            if change is not None:
+                self._unfetched.add(query, change)
+                if self._change_listeners:
+                    self._for_listeners.add(query, change)
+            self._moved.notify_all()
+            return change is not None and bool(self._change_listeners)
+
+    def failed(self, query: Query, error: MCPSyncError) -> None:
+        """Take note that a read failed."""
+        if query in self._queries:
+            with self._lock:
+                self._errors[query] = error
+
+    def status_changed(self) -> bool:
+        """Wake whoever waits for a state. Return whether listeners have to be called."""
+        with self._lock:
+            self._ticks += 1
+            self._moved.notify_all()
+            return bool(self._status_listeners) and not self._closed
+
+    def call_listeners(self) -> None:
+        """Call the listeners, in the keeper's thread for that, until there is nothing more to tell."""
+        while True:
+            with self._lock:
+                change = self._for_listeners.take()
+                listeners = tuple(self._change_listeners)
+            if change is None or self._closed:
+                break
+            for listener in listeners:
+                _call(listener, change)
+        status = self._keeper.status_of(self)
+        with self._lock:
+            told, self._told = self._told, status
+            status_listeners = tuple(self._status_listeners)
+        if status != told:
+            for status_listener in status_listeners:
+                _call(status_listener, status)
+
+
+def _difference(query: Query, before: _Known, result: Optional[CacheableResult]) -> Optional[Change]:
+    if before.result is None:
+        return None if result is None else Change("appeared", query.uri, None, result)
+    if result is None:
+        return Change("removed", query.uri, before.result, None)
+    if result is before.result or result.content() == before.result.content():
+        return None
+    return Change("catalog" if query == CATALOG else "updated", query.uri, before.result, result)
+
+
+def _call(listener: Callable[[Any], Any], value: Any) -> None:
+    try:
+        listener(value)
+    except Exception:
+        # The boundary between a user's code and our thread: it is their error, and the other listeners are called.
+        _log.exception("a listener failed")
+
+
+class Snapshot(Mapping[str, ReadResourceResult]):
+    """What was held of some resources at one moment; a mapping from URI to result. Immutable; any thread.
+
+    :param taken_at: when it was taken (UTC).
+    """
+
+    def __init__(self, watch: Watch, results: Dict[Query, Optional[CacheableResult]]) -> None:
+        self._watch = watch
+        self._results = results
+        self.taken_at = datetime.datetime.now(datetime.timezone.utc)
+
+    def __getitem__(self, uri: str) -> ReadResourceResult:
+        result = self._results[read_query(uri)]
+        if not isinstance(result, ReadResourceResult):
+            raise KeyError(uri)
+        return result
+
+    def __iter__(self) -> Iterator[str]:
+        return (query.uri for query, result in self._results.items() if query.uri is not None and result is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def catalog(self) -> Optional[ListResourcesResult]:
+        """The catalog as it was, or None if it is not watched."""
+        result = self._results.get(CATALOG)
+        return result if isinstance(result, ListResourcesResult) else None
+
+    @property
+    def missing(self) -> FrozenSet[str]:
+        """The watched URIs that did not exist, or were not allowed to be seen."""
+        return frozenset(query.uri for query, result in self._results.items() if query.uri and result is None)
+
+    @property
+    def stale(self) -> bool:
+        """Whether any part of it was out of date already when it was taken."""
+        return any(result is not None and result.stale for result in self._results.values())
+
+    def is_current(self) -> bool:
+        """Whether it is still what a new snapshot would hold, as far as anyone knows."""
+        return not self.moved()
+
+    def moved(self) -> Tuple[Change, ...]:
+        """Return what is not as it is here any more; ``kind`` is ``"unknown"`` for what cannot be told at the moment."""
+        watch = self._watch
+        moved = []
+        with watch._lock:
+            known = dict(watch._known)
+        for query, pinned in self._results.items():
+            seen = known.get(query)
+            now = None if seen is None else seen.result
+            change = _difference(query, _Known(pinned, None, 0), now)
+            if change is None and (watch.closed or not watch._is_current(query, seen)):
+                change = Change("unknown", query.uri, pinned, now)
+            if change is not None:
+                moved.append(change)
+        return tuple(moved)
