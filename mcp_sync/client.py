@@ -55,7 +55,8 @@ class Client:
     :param silence_timeout: seconds of silence after which a stream is taken for dead, if the server has sent signs of life on
         it (comments); without any, ``max_age`` counts.
     :param refresh_threads: how many threads read changed resources again at the same time, at most.
-    :param throttle: the least seconds between two re-reads of one watched resource.
+    :param throttle: the least seconds between two re-reads of one watched resource; up to eight times that while it changes
+        without pause. Calls do not wait for it: they read for themselves what is out of date.
     :param max_entries: how many results are kept at most.
     :param max_bytes: how large the kept results may be together, in bytes.
     :param max_message_bytes: the longest message that is accepted, in bytes.

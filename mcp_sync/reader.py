@@ -246,7 +246,7 @@ class Reader:
                 if run is self._successor:
                     self._successor = None
             if current:
-                self._sink.stream_ended(order, Ending("error", ProtocolError("an error of mcp_sync itself: see the log")), True)
+                self._sink.stream_ended(order, Ending("error", ProtocolError("an error of mcp_sync itself")), True)
                 self._must_poll()
 
     def _next_order_locked(self) -> int:
@@ -268,7 +268,12 @@ class Reader:
                 if not self._is_current_locked(run):
                     return
                 run.asked = self._wanted
-            ending = self._listen_once(run)
+            try:
+                ending = self._listen_once(run)
+            except Exception:
+                # A defect of ours costs a stream like any other mishap; without this it would cost all streams to come.
+                _log.exception("listening to %s failed by an error of mcp_sync itself", self._name)
+                ending = Ending("error", ProtocolError("an error of mcp_sync itself: see the log"))
             with self._lock:
                 if not self._is_current_locked(run):
                     return

@@ -2,7 +2,7 @@
 
 Each watched query has one place in a schedule, so any number of notices about it merge into one read, and the schedule is
 never longer than the list of what is watched: it cannot overflow. A query is read by one thread at a time, at most once in
-``throttle`` seconds, and with growing pauses while it fails.
+``throttle`` seconds, less often while it changes without pause, and with growing pauses while it fails.
 """
 
 import heapq
@@ -23,6 +23,11 @@ __all__ = ["Refresher"]
 
 _log = logging.getLogger("mcp_sync")
 
+#: While something changes without pause, it is read again at least once in so many throttles ...
+_SLOWEST_PACE = 8.0
+#: ... and as soon as no notice came for so many seconds.
+_QUIET = 0.1
+
 Failed = Callable[[Query, MCPSyncError], None]
 Done = Callable[[Query], None]
 
@@ -30,7 +35,7 @@ Done = Callable[[Query], None]
 class _Task:
     """One watched query's place in the schedule. The refresher's lock guards it."""
 
-    __slots__ = ("query", "due", "refresh", "renew_at", "running", "again", "not_before", "backoff", "dropped")
+    __slots__ = ("query", "due", "refresh", "renew_at", "running", "again", "not_before", "pace", "noticed", "backoff", "dropped")
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -40,6 +45,8 @@ class _Task:
         self.running = False
         self.again = False  # whether it became due while it was running
         self.not_before = float("-inf")  # the throttle
+        self.pace = 1.0  # how many throttles may pass while it changes without pause
+        self.noticed = float("-inf")  # when it was last said to have changed
         self.backoff: Optional[Backoff] = None
         self.dropped = False
 
@@ -123,6 +130,7 @@ class Refresher:
                 if task is None:
                     continue
                 task.refresh = task.refresh or refresh
+                task.noticed = now
                 if task.running:
                     task.again = True
                 else:
@@ -165,6 +173,8 @@ class Refresher:
         task.due = moment
         self._ties += 1
         heapq.heappush(self._schedule, (moment, self._ties, task))
+        if self._idle and self._schedule[0][2] is task:
+            self._changed.notify()  # the thread that waits does so for something later
         if len(self._schedule) > 64 + 4 * len(self._tasks):
             # Rows of rescheduled tasks are skipped when their time comes; when they are many, they are thrown out.
             self._schedule = [row for row in self._schedule if row[2].due == row[0] and not row[2].dropped]
@@ -195,8 +205,24 @@ class Refresher:
                 return None, wait
             heapq.heappop(self._schedule)
             task.due = None
+            quiet = min(task.noticed + _QUIET, task.not_before + self._throttle * (task.pace - 1.0))
+            if task.pace > 1.0 and quiet > moment - wait:
+                # It is still changing: what would be read now would be out of date at once.
+                self._schedule_locked(task, quiet)
+                continue
             return task, None
         return None, None
+
+    def _take_locked(self, task: _Task) -> bool:
+        """Begin to read a task that is due; return whether it has to be a new read even if the copy is fresh."""
+        now = self._clock()
+        refresh = task.refresh or now >= task.renew_at
+        task.refresh, task.renew_at, task.running = False, float("inf"), True
+        # What changes again as soon as it may be read again is read less and less often.
+        busy = now < task.not_before + self._throttle * task.pace
+        task.pace = min(2.0 * task.pace, _SLOWEST_PACE) if busy else 1.0
+        task.not_before = now + self._throttle
+        return refresh
 
     # -- the threads -----------------------------------------------------------------------------------------------------
 
@@ -217,12 +243,9 @@ class Refresher:
                         self._changed.wait(wait)
                     finally:
                         self._idle -= 1
-                now = self._clock()
-                refresh = task.refresh or now >= task.renew_at
-                task.refresh, task.renew_at, task.running = False, float("inf"), True
-                task.not_before = now + self._throttle
+                refresh = self._take_locked(task)
                 # If more is due, one more thread helps; it will do the same.
-                if self._schedule and self._schedule[0][0] <= now:
+                if self._schedule and self._schedule[0][0] <= self._clock():
                     start = self._wake_locked()
             if start is not None:
                 start.start()

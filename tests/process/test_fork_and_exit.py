@@ -1,0 +1,286 @@
+"""What happens at the end of a process, and in a child of it. Each program runs in a process of its own, with a bound."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from typing import Iterator, Tuple
+
+import pytest
+
+from mcp_sync.testing import Server
+
+CONFIG = "docs://service/config"
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        server.add(CONFIG, "colour = blue")
+        yield server
+
+
+def run(server: Server, program: str) -> Tuple[int, str, str]:
+    """Run a program with ``URL`` and ``CONFIG`` set, and return exit code, output and errors."""
+    head = """
+        import os, sys, threading
+        from mcp_sync import Client, State
+        URL, CONFIG = %r, %r
+
+        def child(work):
+            "Run work() in a forked child; return its exit status. The parent waits a bounded time."
+            pid = os.fork()
+            if pid == 0:
+                status = 9
+                try:
+                    work()
+                    status = 0
+                except BaseException:
+                    import traceback
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(status)
+            ended = threading.Event()
+            watchdog = threading.Timer(20, lambda: os.kill(pid, 9))
+            watchdog.daemon = True
+            watchdog.start()
+            _, status = os.waitpid(pid, 0)
+            watchdog.cancel()
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+    """ % (server.url, CONFIG)
+    code = textwrap.dedent(head) + textwrap.dedent(program)
+    # The warning that forking with threads may deadlock is what these tests are about.
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_program_that_ends_without_close_ends_at_once_and_quietly(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL)
+        watch = client.watch(CONFIG, catalog=True, on_change=print)
+        watch.wait_until_current(timeout=10)
+        print(client.read_resource(CONFIG).text)
+        """,
+    )
+    assert (code, out, err) == (0, "colour = blue\n", "")
+    server.wait_for_no_streams(timeout=10)
+
+
+def test_a_client_that_is_forgotten_during_the_end_of_the_interpreter_does_no_harm(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        import atexit
+
+        class Holder:
+            def __del__(self):
+                self.client.close()
+
+        holder = Holder()
+        holder.client = Client(URL)
+        holder.watch = holder.client.watch(CONFIG)
+        holder.watch.wait_until_current(timeout=10)
+        sys.modules["kept"] = holder
+        atexit.register(lambda: holder.client.read_resource(CONFIG))
+        unused = Client(URL)
+        del unused
+        """,
+    )
+    assert (code, out, err) == (0, "", "")
+
+
+def test_a_program_that_is_ended_in_the_middle_of_a_read_ends(server: Server) -> None:
+    with server.hold("resources/read"):
+        code, out, err = run(
+            server,
+            """
+            import signal
+            client = Client(URL)
+            threading.Thread(target=lambda: client.read_resource(CONFIG), daemon=True).start()
+            client.watch(CONFIG).wait_for_state(State.LIVE, timeout=10)
+            os.kill(os.getpid(), signal.SIGTERM)
+            """,
+        )
+    assert code == -15 and out == ""
+
+
+def test_ctrl_c_interrupts_a_call_and_a_waiting_loop(server: Server) -> None:
+    with server.hold("resources/read"):
+        code, out, err = run(
+            server,
+            """
+            import signal
+            main = threading.main_thread()
+
+            def interrupt_when_waiting(reached):
+                def work():
+                    reached()
+                    signal.pthread_kill(main.ident, signal.SIGINT)
+                threading.Thread(target=work, daemon=True).start()
+
+            client = Client(URL)
+            began = threading.Event()
+            from mcp_sync.transports._sockets import Guard
+            real = Guard.attach
+            def attach(self, sock):
+                real(self, sock)
+                began.set()  # the request is out, and its answer is waited for
+            Guard.attach = attach
+            try:
+                interrupt_when_waiting(lambda: began.wait(10))
+                client.read_resource(CONFIG)
+            except KeyboardInterrupt:
+                print("call interrupted")
+            watch = client.watch(CONFIG)
+            watch.wait_for_state(State.LIVE, timeout=10)
+            try:
+                interrupt_when_waiting(lambda: None)
+                for change in watch.changes():
+                    pass
+            except KeyboardInterrupt:
+                print("loop interrupted")
+            client.close()
+            """,
+        )
+    assert (code, out, err) == (0, "call interrupted\nloop interrupted\n", "")
+
+
+@needs_fork
+def test_a_forked_child_reads_and_watches_for_itself_and_the_parent_goes_on(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL, throttle=0.01)
+        watch = client.watch(CONFIG)
+        watch.wait_until_current(timeout=10)
+        old = client.read_resource(CONFIG)
+
+        def work():
+            assert client.read_resource(CONFIG) is not old, "the parent's copy may be out of date here"
+            watch.wait_until_current(timeout=10)
+            assert watch.status.state is State.LIVE
+            names = sorted(t.name for t in threading.enumerate())
+            print("child:", names)
+
+        assert child(work) == 0
+        assert client.read_resource(CONFIG) is old, "the parent is undisturbed"
+        assert watch.status.gaps == 0 and watch.status.reconnects == 0
+        client.close()
+        """,
+    )
+    assert (code, err) == (0, "")
+    assert out == "child: ['MainThread', 'mcp_sync-reader-127.0.0.1', 'mcp_sync-refresher-127.0.0.1']\n"
+    # One stream of the parent, one of the child; each ended.
+    assert server.count("subscriptions/listen") == 2
+    server.wait_for_no_streams(timeout=10)
+
+
+@needs_fork
+def test_a_fork_while_every_lock_is_held_leaves_a_child_that_reads(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL)
+        watch = client.watch(CONFIG, on_change=print)
+        watch.wait_until_current(timeout=10)
+        upkeep = client._upkeep
+        locks = [client._cache._lock, upkeep._lock, upkeep._reader._lock, upkeep._refresher._lock,
+                 upkeep._notifier._lock, watch._lock, client._transport._lock, client._connection._ids._lock]
+        held, forked = threading.Event(), threading.Event()
+
+        def holder():
+            for lock in locks:
+                lock.acquire()
+            held.set()
+            forked.wait(30)
+            for lock in locks:
+                lock.release()
+
+        thread = threading.Thread(target=holder)
+        thread.start()
+        held.wait(10)
+
+        def work():
+            print(client.read_resource(CONFIG, timeout=10).text)
+            watch.wait_until_current(timeout=10)
+            client.close()
+
+        status = child(work)
+        forked.set()
+        thread.join(10)
+        assert status == 0, status
+        print(client.read_resource(CONFIG).text)
+        client.close()
+        """,
+    )
+    assert (code, out, err) == (0, "colour = blue\ncolour = blue\n", "")
+
+
+@needs_fork
+def test_parent_and_child_never_get_each_others_answers(server: Server) -> None:
+    for number in range(50):
+        server.add("docs://%d" % number, "text %d" % number)
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL)
+        client.read_resource("docs://0")  # a connection lies in the pool, and will be inherited
+
+        def read_all():
+            for turn in range(4):
+                for number in range(50):
+                    assert client.read_resource("docs://%d" % number).text == "text %d" % number
+
+        go_r, go_w = os.pipe()
+        def work():
+            os.write(go_w, b"x")
+            read_all()
+        thread = threading.Thread(target=lambda: (os.read(go_r, 1), read_all(), print("parent read all")))
+        thread.start()
+        assert child(work) == 0
+        thread.join(20)
+        client.close()
+        """,
+    )
+    assert (code, out, err) == (0, "parent read all\n", "")
+
+
+@needs_fork
+def test_an_inherited_connection_is_dropped_without_a_farewell(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL, throttle=0.01)
+        watch = client.watch(CONFIG)
+        watch.wait_until_current(timeout=10)
+        assert child(client.close) == 0
+        assert child(lambda: None) == 0
+        # The stream of the parent is still the first one, and works.
+        print(watch.status.state.name, watch.status.gaps, client.read_resource(CONFIG).text)
+        client.close()
+        """,
+    )
+    assert (code, out, err) == (0, "LIVE 0 colour = blue\n", "")
+    assert server.count("subscriptions/listen") == 1
+
+
+def test_a_foreign_module_called_sseclient_is_named_in_one_sentence(tmp_path: "os.PathLike[str]") -> None:
+    with open(os.path.join(str(tmp_path), "sseclient.py"), "w") as module:
+        module.write("class SSEClient(object):\n    pass\n")
+    code = "import sys; sys.path.insert(0, %r); import mcp_sync" % str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "ImportError: another package's module is in the way" in done.stderr and "sseclient-py" in done.stderr

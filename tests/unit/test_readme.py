@@ -1,0 +1,56 @@
+"""The README's programs run, and its claims about numbers are the code's."""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from mcp_sync import Client
+from mcp_sync.testing import Server
+
+README = (Path(__file__).resolve().parents[2] / "README.rst").read_text("utf-8")
+
+
+def programs() -> List[str]:
+    """Every Python block, without its indentation."""
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", README, re.M)
+    return ["".join(line[4:] if line.strip() else "\n" for line in block.splitlines(True)) for block in blocks]
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda program: program.strip().splitlines()[-1].strip()[:40])
+def test_a_program_of_the_readme_runs_as_it_stands(program: str, capsys: Any) -> None:
+    with Server(ttl_ms=0) as server:
+        server.add("docs://service/config", "colour = blue")
+        program = program.replace("https://docs.example.com/mcp", server.url)
+        program = program.replace("timeout=60", "timeout=0.1")  # nothing changes here; it need not be waited for
+        exec(compile(program, "README.rst", "exec"), {})
+        if "print(" in program:
+            assert "colour = blue" in capsys.readouterr().out
+
+
+def test_there_are_programs_in_the_readme() -> None:
+    assert len(programs()) >= 5
+
+
+def test_the_defaults_in_the_table_of_options_are_those_of_the_client() -> None:
+    parameters = inspect.signature(Client).parameters
+    rows = re.findall(r"^``(\w+)`` +(\S+(?: MiB)?)  ", README, re.M)
+    assert len(rows) >= 15
+    for name, told in rows:
+        default = parameters[name].default
+        if told == "none":
+            assert default is None, name
+        elif told.endswith("MiB"):
+            assert default == int(told.split()[0]) * 1024 * 1024, name
+        elif told in ("True", "False"):
+            assert default is (told == "True"), name
+        else:
+            assert default == float(told), name
+
+
+def test_every_option_of_the_client_is_explained() -> None:
+    doc = inspect.getdoc(Client) or ""
+    for name in inspect.signature(Client).parameters:
+        assert ":param %s:" % name in doc, name
