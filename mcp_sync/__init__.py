@@ -23,6 +23,8 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
 """
 
+import logging
+
 from ._version import __version__
 from .client import Client
 from .errors import (
@@ -101,3 +103,6 @@ __all__ = [
     "Watch",
     "__version__",
 ]
+
+# What the application does with our log is its own choice; without one, nothing is printed.
+logging.getLogger("mcp_sync").addHandler(logging.NullHandler())

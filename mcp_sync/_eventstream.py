@@ -1,13 +1,14 @@
 """Response bytes to events: a tolerant byte source in front of sseclient-py.
 
 sseclient-py reads the fields of an event. What it leaves to others is done here, before it sees a byte: line ends of every
-kind and mixed, cut anywhere; a byte-order mark; a limit on size; half an event at the end of the stream (which is no event);
-one bad byte (which costs one event, not the stream); and whether there were comments, which servers send as signs of life.
+kind and mixed, cut anywhere; a byte-order mark; a limit on size; half an event at the end of the stream (which is no
+event); one bad byte (which costs one event, not the stream); comments, which servers send as signs of life; and events of
+many lines, which it joins in quadratic time.
 
 See the specification, basic/transports/streamable-http: Receiving Messages.
 """
 
-from typing import Any, Iterator, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from .errors import MessageTooLarge, ProtocolError, beginning_of
 
@@ -25,6 +26,10 @@ if not hasattr(SSEClient, "events"):
 __all__ = ["Event", "EventStream"]
 
 _BOM = b"\xef\xbb\xbf"
+# An event of more lines than this is handed to sseclient-py as one of a single line of data.
+_MANY_LINES = 32
+# What stands for a line feed in that line: control characters, which JSON does not allow, in an order that nobody uses.
+_LINE_FEED = b"\x1e\x1f\x1e"
 
 
 class Event(NamedTuple):
@@ -48,7 +53,7 @@ class EventStream:
     An event that cannot be read is yielded as the :class:`ProtocolError` that says why, and the stream goes on.
 
     :param chunks: the bytes, cut anywhere; an empty chunk means nothing.
-    :param max_event_bytes: an event longer than this ends the stream with :class:`MessageTooLarge`.
+    :param max_event_bytes: an event, or a line, longer than this ends the stream with :class:`MessageTooLarge`.
     """
 
     def __init__(self, chunks: Iterator[bytes], max_event_bytes: int) -> None:
@@ -58,7 +63,9 @@ class EventStream:
         self.comments = 0
         #: The first bytes of the stream, for error messages.
         self.beginning = b""
+        # The event that sseclient-py has in hand, and whether its data was put on one line.
         self._block = b""
+        self._joined = False
         self._blocks = self._split()
         self._events: Iterator[Any] = SSEClient(self._blocks).events()
 
@@ -73,12 +80,50 @@ class EventStream:
             # sseclient's generator died of it; the source did not, so a new one takes over behind the bad event.
             self._events = SSEClient(self._blocks).events()
             return ProtocolError("the server sent an event that is not UTF-8: %s" % beginning_of(self._block))
-        return Event(event.event, event.data, event.id, event.retry)
+        data = event.data
+        if self._joined:
+            data = data.replace(_LINE_FEED.decode("ascii"), "\n")
+        return Event(event.event, data, event.id, event.retry)
 
     def _split(self) -> Iterator[bytes]:
         """Yield whole events, each with line feeds only and closed by an empty line."""
-        buffer = bytearray()
-        searched = 0  # no end of an event begins before this index
+        pending = bytearray()  # the line that has no end yet
+        lines: List[bytes] = []  # of the event that has no end yet
+        size = 0  # of those lines, a line end after each included
+        for chunk in self._with_line_feeds():
+            if b"\n" not in chunk:
+                pending += chunk
+                self._check(size + len(pending))
+                continue
+            ended = bytes(pending + chunk).split(b"\n")
+            pending = bytearray(ended.pop())
+            for line in ended:
+                if not line:
+                    if lines:
+                        self._joined = len(lines) > _MANY_LINES
+                        self._block = b"\n".join(_with_one_line_of_data(lines) if self._joined else lines)
+                        lines, size = [], 0
+                        yield self._block + b"\n\n"
+                    continue
+                self._check(size + len(line))
+                if line[:1] == b":":
+                    self.comments += 1
+                else:
+                    lines.append(line)
+                    size += len(line) + 1
+            if pending:
+                self._check(size + len(pending))
+        # What is left is half an event, which is no event.
+
+    def _check(self, size: int) -> None:
+        if size > self._max_event_bytes:
+            raise MessageTooLarge(
+                "the server sent an event of more than %d bytes (max_message_bytes); it began: %s"
+                % (self._max_event_bytes, beginning_of(self.beginning))
+            )
+
+    def _with_line_feeds(self) -> Iterator[bytes]:
+        """Yield the bytes with every line end turned into a line feed."""
         after_cr = False
         for chunk in self._without_bom():
             if after_cr and chunk[:1] == b"\n":
@@ -90,41 +135,13 @@ class EventStream:
             after_cr = chunk[-1:] == b"\r"
             if b"\r" in chunk:
                 chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            buffer += chunk
-            begin = 0
-            while True:
-                end = buffer.find(b"\n\n", searched)
-                if end < 0:
-                    break
-                block = bytes(buffer[begin:end])
-                begin = searched = end + 2
-                if len(block) > self._max_event_bytes:
-                    self._too_large()
-                if block[:1] == b":" or b"\n:" in block:
-                    self.comments += 1
-                if block:
-                    self._block = block
-                    yield block + b"\n\n"
-            if begin:
-                del buffer[:begin]
-            if len(buffer) > self._max_event_bytes:
-                self._too_large()
-            searched = max(0, len(buffer) - 1)
-        # What is left in the buffer is half an event, which is no event.
-
-    def _too_large(self) -> None:
-        raise MessageTooLarge(
-            "the server sent an event of more than %d bytes (max_message_bytes); it began: %s"
-            % (self._max_event_bytes, beginning_of(self.beginning))
-        )
+            yield chunk
 
     def _without_bom(self) -> Iterator[bytes]:
         held: Optional[bytes] = b""  # bytes that may turn out to be a byte-order mark; None once that is decided
         for chunk in self._chunks:
             if not chunk:
                 continue
-            if len(self.beginning) < 400:
-                self.beginning += chunk[: 400 - len(self.beginning)]
             if held is not None:
                 chunk = held + chunk
                 if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
@@ -135,6 +152,21 @@ class EventStream:
                     chunk = chunk[len(_BOM) :]
                     if not chunk:
                         continue
+            if len(self.beginning) < 400:
+                self.beginning += chunk[: 400 - len(self.beginning)]
             yield chunk
         if held:
+            self.beginning = held
             yield held
+
+
+def _with_one_line_of_data(lines: List[bytes]) -> List[bytes]:
+    data: List[bytes] = []
+    others: Dict[bytes, bytes] = {}  # of each other field only the last line counts
+    for line in lines:
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            data.append(value[1:] if value[:1] == b" " else value)
+        elif name in (b"event", b"id", b"retry"):
+            others[name] = line
+    return list(others.values()) + ([b"data: " + _LINE_FEED.join(data)] if data else [])

@@ -247,7 +247,9 @@ class Client:
         if not uris and not catalog:
             raise ValueError("nothing to watch: give URIs, or catalog=True")
         self._check_open()
-        return self._upkeep.watch(uris, catalog, on_change, on_status)
+        watch = self._upkeep.watch(uris, catalog, on_change, on_status)
+        watch.owner = self
+        return watch
 
     def listen(
         self,

@@ -5,7 +5,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ._deadline import Deadline
 from .eras.base import Era
-from .errors import ProtocolError, UnsupportedVersion, beginning_of
+from .errors import ProtocolError, RequestTimeout, TransportError, UnsupportedVersion, beginning_of
 from .jsonrpc import FOREIGN, SAME, RequestIds, Response, classify_id
 from .negotiate import first_era, next_era
 from .notices import SubscriptionFilter
@@ -73,15 +73,25 @@ class Connection:
 
     def _call(self, era: Era, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
         outgoing = era.request(self._ids.next(), method, params)
+        unreadable: Optional[ProtocolError] = None
         with self.transport.exchange(outgoing, deadline) as exchange:
-            for message in exchange:
-                if isinstance(message, Response):
-                    self._check_id(outgoing.message["id"], message.id, method)
-                    return era.result(outgoing, message, exchange)
-                if isinstance(message, ProtocolError):
-                    _log.warning("skipped a message before the answer to %s: %s", method, message)
-                else:
-                    _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
+            try:
+                for message in exchange:
+                    if isinstance(message, Response):
+                        self._check_id(outgoing.message["id"], message.id, method)
+                        return era.result(outgoing, message, exchange)
+                    if isinstance(message, ProtocolError):
+                        _log.warning("skipped a message before the answer to %s: %s", method, message)
+                        unreadable = message
+                    else:
+                        _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
+            except RequestTimeout:
+                raise
+            except TransportError as ended:
+                # What was skipped may have been the answer, and tells more than that there was none.
+                if unreadable is None or exchange.interrupted:
+                    raise
+                raise unreadable from ended
         raise ProtocolError("%s answered %s with a message that is no answer" % (self.transport.where, method))
 
     def _check_id(self, sent: int, came: Any, method: str) -> None:

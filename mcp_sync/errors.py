@@ -20,6 +20,7 @@ No exception of requests, urllib3 or sseclient leaves the package: the original 
 pickling, since task queues send exceptions from one process to another (the cause does not travel; the message tells it).
 """
 
+import json
 from typing import Any, Mapping, Optional, Sequence
 
 __all__ = [
@@ -40,8 +41,13 @@ __all__ = [
 ]
 
 
+_json_pieces = json.JSONEncoder(ensure_ascii=False).iterencode
+
+
 def beginning_of(data: Any, limit: int = 200) -> str:
     """Return the start of something that a server sent, fit for one line of an error message.
+
+    Control characters are escaped: a message may go to a terminal or a log.
 
     :param data: bytes, text or any JSON value.
     :param limit: how many characters at most.
@@ -49,15 +55,27 @@ def beginning_of(data: Any, limit: int = 200) -> str:
     if isinstance(data, (bytes, bytearray)):
         text = bytes(data[: limit * 4]).decode("utf-8", "replace")
     elif isinstance(data, str):
-        text = data
+        text = data[: limit * 4]
     else:
-        # repr of a deeply nested value can itself overflow the stack; an error message must not raise another error.
-        try:
-            text = repr(data)
-        except (RecursionError, ValueError):
-            text = "<%s>" % type(data).__name__
+        text = _start_of_json(data, limit)
     text = " ".join(text[: limit * 4].split())
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _start_of_json(data: Any, limit: int) -> str:
+    # Piece by piece, because a whole answer may be large. It may also be nested so deeply that the stack overflows, and an
+    # error message must not raise another error.
+    text = ""
+    try:
+        for piece in _json_pieces(data):
+            text += piece[: limit * 4]
+            if len(text) >= limit * 4:
+                break
+    except (RecursionError, TypeError, ValueError):
+        text = text or "<%s>" % type(data).__name__
+    return text
 
 
 class MCPSyncError(Exception):

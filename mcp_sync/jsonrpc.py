@@ -33,6 +33,9 @@ HEADER_MISMATCH = -32020
 MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
+# Values of more levels can be read, but not shown, copied or compared without overflowing the stack.
+_MAX_DEPTH = 200
+
 #: An answer whose id is not the request's own: see :func:`classify_id`.
 SAME, ALIKE, FOREIGN = "same", "alike", "foreign"
 
@@ -98,16 +101,15 @@ def classify_id(sent: int, came: Any) -> str:
     :returns: ``SAME``; ``ALIKE`` for a mangled form of it (text, float, null, 0: servers do that); ``FOREIGN`` for the id
         of some other request, whose answer must not be taken for ours.
     """
-    if came == sent and type(came) is int:
-        return SAME
-    if came is None or came == 0:
-        return ALIKE
     if isinstance(came, bool):
-        return FOREIGN
-    try:
-        return ALIKE if int(came) == sent else FOREIGN
-    except (TypeError, ValueError, OverflowError):
-        return FOREIGN
+        return FOREIGN  # which Python counts among the integers
+    if isinstance(came, int) and came == sent:
+        return SAME
+    if came is None or (isinstance(came, (int, float)) and came in (0, sent)):
+        return ALIKE
+    if isinstance(came, str) and came.strip() in (str(sent), "%d.0" % sent):
+        return ALIKE
+    return FOREIGN
 
 
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -127,6 +129,14 @@ def encode(message: Dict[str, Any]) -> bytes:
         raise ProtocolError("cannot be sent as JSON: %s" % error) from error
 
 
+def _integer(text: str) -> Union[int, float]:
+    # The time that int() takes grows with the square of the length, and newer Pythons refuse from this length on.
+    return int(text) if len(text) <= 4300 else float(text)
+
+
+_loads = json.JSONDecoder(parse_int=_integer).decode
+
+
 def decode(data: Union[bytes, str]) -> Message:
     """Read one message.
 
@@ -135,10 +145,27 @@ def decode(data: Union[bytes, str]) -> Message:
     try:
         # Bytes are decoded here: json.loads would guess UTF-16 and UTF-32, which the protocol excludes.
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        value = json.loads(text)
+        value = _loads(text)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("the server sent something that is not JSON: %s" % (beginning_of(data) or "nothing")) from error
+    # So many levels need so many brackets: most messages are done with here.
+    if text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value):
+        raise ProtocolError("the server sent a message of more than %d levels: %s" % (_MAX_DEPTH, beginning_of(data)))
     return parse(value)
+
+
+def _deeper_than(limit: int, value: Any) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def parse(value: Any) -> Message:

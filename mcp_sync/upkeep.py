@@ -157,7 +157,6 @@ class Upkeep(Sink, Keeper):
         """Stop everything, for good. The first half; the caller closes the connection and then calls :meth:`join`."""
         with self._lock:
             self._closed = True
-            self._generation += 1
             watches, self._watches = self._watches, ()
             self._state = State.CLOSED
         self._publish()
@@ -300,7 +299,8 @@ class Upkeep(Sink, Keeper):
             if order <= self._order or self._wanted:
                 return
             self._order = order
-            self._generation += 1
+            # No gap: what was covered or polled loses its lease, and with it its freshness; what the server gave a lifetime
+            # for keeps it.
             self._state = State.CONNECTING
             self._asked, self._covered, self._catalog_covered = SubscriptionFilter(), frozenset(), False
 

@@ -91,7 +91,10 @@ class Keeper(abc.ABC):
 
 
 class _Pending:
-    """Changes that somebody has not fetched yet, one for each query: later ones are merged into it. Its owner's lock guards it."""
+    """Changes that somebody has not fetched yet, one for each query: later ones are merged into it.
+
+    Its owner's lock guards it.
+    """
 
     def __init__(self) -> None:
         self._changes: "collections.OrderedDict[Query, Change]" = collections.OrderedDict()
@@ -146,6 +149,8 @@ class Watch:
         self._told: Optional[Status] = None
         self._ticks = 0
         self._closed = False
+        #: Kept alive by this: the client is not forgotten while one of its watches is open.
+        self.owner: Any = None
         _fork.register(self)
 
     def _made_anew(self) -> None:

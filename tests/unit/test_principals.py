@@ -123,3 +123,26 @@ def test_a_principal_without_credentials_is_refused(server: Server) -> None:
     with client_of(server) as client:
         with pytest.raises(ValueError, match="credentials"):
             client.as_principal("bob")
+
+
+def test_what_the_server_gave_a_lifetime_for_outlives_the_client_that_read_it(server: Server) -> None:
+    with client_of(server) as client:
+        with bob(client) as first:
+            held = first.read_resource(DOC)
+        assert bob(client).read_resource(DOC) is held
+
+
+def test_what_only_a_stream_kept_current_does_not_outlive_the_stream(server: Server) -> None:
+    server.add("docs://unhinted", "x", ttl_ms=0)
+    with client_of(server) as client:
+        with bob(client) as first, first.watch("docs://unhinted") as watch:
+            watch.wait_until_current(timeout=10)
+            held = first.read_resource("docs://unhinted")
+        assert bob(client).read_resource("docs://unhinted") is not held
+
+
+def test_a_client_that_nobody_holds_any_more_is_closed_with_the_first_if_it_watches(server: Server) -> None:
+    with client_of(server) as client:
+        bob(client).watch(DOC).wait_until_current(timeout=10)
+        assert server.streams == 1
+    server.wait_for_no_streams(timeout=10)
