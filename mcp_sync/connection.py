@@ -78,7 +78,7 @@ class Connection:
             try:
                 for message in exchange:
                     if isinstance(message, Response):
-                        self._check_id(outgoing.message["id"], message.id, method)
+                        self._check_id(outgoing.message["id"], message.id, method, exchange)
                         return era.result(outgoing, message, exchange)
                     if isinstance(message, ProtocolError):
                         _log.warning("skipped a message before the answer to %s: %s", method, message)
@@ -94,9 +94,11 @@ class Connection:
                 raise unreadable from ended
         raise ProtocolError("%s answered %s with a message that is no answer" % (self.transport.where, method))
 
-    def _check_id(self, sent: int, came: Any, method: str) -> None:
+    def _check_id(self, sent: int, came: Any, method: str, exchange: Exchange) -> None:
         fits = classify_id(sent, came)
         if fits == FOREIGN:
+            # Whatever it came over is out of step: it must not serve another request.
+            exchange.interrupt()
             raise ProtocolError(
                 "%s answered %s with the answer to another request (id %s instead of %d)"
                 % (self.transport.where, method, beginning_of(came), sent)

@@ -1,6 +1,7 @@
 """What an era does: it turns (method, parameters) into messages, and messages into results or notices."""
 
 import abc
+import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from ..errors import ResourceNotFound, ServerError, beginning_of
@@ -52,6 +53,7 @@ class Era(abc.ABC):
 
 # Codes with no meaning of their own that servers are known to use for a missing resource, if the text says so.
 _VAGUE_CODES = (-32001, 0)
+_DECIMAL = re.compile(r"-?[0-9]{1,18}")
 _SAYS_MISSING = ("not found", "unknown resource", "does not exist", "no such resource")
 
 
@@ -74,8 +76,14 @@ def server_error(outgoing: Outgoing, response: Response, exchange: Exchange) -> 
 def error_parts(response: Response) -> Tuple[int, str, Any]:
     """Return code, message and data of a JSON-RPC error, whatever it looks like."""
     error = response.error or {}
-    code = error.get("code")
-    code = code if isinstance(code, int) and not isinstance(code, bool) else 0
     text = error.get("message")
     message = text if isinstance(text, str) and text.strip() else "the server answered with an error: %s" % beginning_of(error)
-    return code, message, error.get("data")
+    return _error_code(error.get("code")), message, error.get("data")
+
+
+def _error_code(code: Any) -> int:
+    if isinstance(code, str) and _DECIMAL.fullmatch(code):
+        return int(code)
+    if isinstance(code, float) and code.is_integer():
+        return int(code)
+    return code if isinstance(code, int) and not isinstance(code, bool) else 0

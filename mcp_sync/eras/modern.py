@@ -77,7 +77,8 @@ class Modern(Era):
 
     def request(self, request_id: int, method: str, params: Dict[str, Any]) -> Outgoing:
         whole = dict(params)
-        whole["_meta"] = self._meta
+        given = params.get("_meta")
+        whole["_meta"] = {**given, **self._meta} if isinstance(given, dict) else self._meta
         headers = {"MCP-Protocol-Version": self.version, "Mcp-Method": method}
         named_by = _NAMED_BY.get(method)
         if named_by is not None and isinstance(params.get(named_by), str):
@@ -91,7 +92,7 @@ class Modern(Era):
 
     def result(self, outgoing: Outgoing, response: Response, exchange: Exchange) -> Dict[str, Any]:
         if response.error is not None:
-            if response.error.get("code") == UNSUPPORTED_PROTOCOL_VERSION:
+            if error_parts(response)[0] == UNSUPPORTED_PROTOCOL_VERSION:
                 raise _unsupported(response.error, self.version)
             raise server_error(outgoing, response, exchange)
         result = response.result

@@ -1,98 +1,35 @@
 """Connections that keep to a deadline, can be interrupted, and are dropped in a forked child.
 
-The limits of ``requests`` count for each read of the socket: a server that sends one byte a second is never late. Here the
-socket's own limit is set before every read, headers included, to what is left of the exchange's deadline. The same place
-knows the socket that an exchange reads from, so that another thread can wake it up: ``Response.close()`` cannot, it neither
-returns nor wakes the reader.
+The limits of ``requests`` count for each operation on the socket: a server that sends one byte a second is never late, nor
+is a name with five addresses of which none answers. Here the socket's own limit is set before every step (each address, each
+handshake, each piece of the request, each read, headers included) to what is left for the exchange. The same place tells the
+exchange's guard which socket to shut down: ``Response.close()`` of another thread neither returns nor wakes the reader.
 """
 
 import http.client
 import io
 import os
 import socket
-import threading
 import weakref
-from typing import Any, Dict, Optional, Tuple, cast
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, cast
 
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.util.connection import allowed_gai_family
 
 from .. import _fork
-from .._deadline import Deadline
+from ._guard import Guard, current_guard, forget_guard
 
-__all__ = ["Guard", "GuardedAdapter"]
+__all__ = ["GuardedAdapter", "pool_for"]
+
+# Requests are sent in pieces of this size, each with what is then left of the time: one record of TLS.
+_PIECE = 16384
 
 _open_sockets: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
 
 
-class Guard:
-    """One exchange's hold on its socket: how long a read may take, and how to end it from outside. Any thread.
-
-    :param deadline: for the whole exchange.
-    """
-
-    def __init__(self, deadline: Deadline) -> None:
-        self.deadline = deadline
-        self.silence: Optional[float] = None
-        # Guards the two below: an interruption must not hit a socket that was given back and serves another exchange.
-        self._lock = threading.Lock()
-        self.interrupted = False
-        self._socket: Optional[socket.socket] = None
-
-    def __enter__(self) -> "Guard":
-        """Guard the connections that this thread uses, until the end of the block."""
-        _guarding.guard = self
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        _guarding.guard = None
-
-    def attach(self, sock: socket.socket) -> None:
-        """Note the socket that the answer will come from."""
-        with self._lock:
-            self._socket = sock
-            interrupted = self.interrupted
-        if interrupted:
-            _shut_down(sock)
-
-    def detach(self) -> None:
-        """Forget the socket: it belongs to others from now on."""
-        with self._lock:
-            self._socket = None
-
-    def interrupt(self) -> None:
-        """Make the reading thread's read end at once."""
-        with self._lock:
-            self.interrupted = True
-            # The one system call under a lock: it does not block, and must not happen after a detach().
-            if self._socket is not None:
-                _shut_down(self._socket)
-
-    def seconds(self) -> Optional[float]:
-        """Return how long the next read may take.
-
-        :raises socket.timeout: if nothing is left.
-        """
-        limit = self.deadline.shorter(self.silence)
-        if limit is not None and limit <= 0.0:
-            raise socket.timeout("timed out")
-        return limit
-
-
-class _Guarding(threading.local):
-    guard: Optional[Guard] = None
-
-
-_guarding = _Guarding()
-
-
-def _shut_down(sock: socket.socket) -> None:
-    try:
-        # Not sock.shutdown(): for TLS that takes the TLS object away under the feet of the thread that reads.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
-    except OSError:
-        pass  # it is no longer connected, which is what was wanted
+# -- reading -------------------------------------------------------------------------------------------------------------
 
 
 class _GuardedRead(socket.SocketIO):
@@ -102,10 +39,15 @@ class _GuardedRead(socket.SocketIO):
         super().__init__(sock, "r")
         self._guarded = sock
         self._guard: Guard = guard
+        self.ended = False
 
     def readinto(self, buffer: Any) -> Optional[int]:
+        if self.ended:
+            return None
         self._guarded.settimeout(self._guard.seconds())
-        return super().readinto(buffer)
+        count = super().readinto(buffer)
+        self._guard.received(count or 0)
+        return count
 
 
 class _GuardedSocket:
@@ -123,30 +65,124 @@ class _GuardedSocket:
 
 
 class _Response(http.client.HTTPResponse):
+    #: Whether more came than the answer: the two sides do not agree on where answers end.
+    surplus = False
+
     def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
-        guard = _guarding.guard
+        guard = current_guard()
         if guard is not None and isinstance(sock, socket.socket):
-            guard.attach(sock)
+            if not guard.connecting:
+                guard.attach(sock)
             sock = _GuardedSocket(sock, guard)
         super().__init__(cast(socket.socket, sock), *args, **kwargs)
 
+    def _read_status(self) -> Tuple[str, int, str]:
+        # http.client skips "100 Continue" and takes the other interim answers for the final one, whose place on the
+        # connection the final one would then have.
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if not 100 < status < 200 or status == 101:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
 
-class _Connection(HTTPConnection):
+    def _close_conn(self) -> None:
+        raw = getattr(self.fp, "raw", None)
+        if isinstance(raw, _GuardedRead) and not raw.closed:
+            raw.ended = True  # look into the buffer, and no further
+            self.surplus = bool(self.fp.peek(1))
+        super()._close_conn()  # type: ignore[misc]
+
+
+# -- connecting and sending ----------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+    _Base = HTTPConnection
+else:
+    _Base = object
+
+
+class _Guarded(_Base):
+    """What both kinds of connection have in common. ``timeout`` is that for connecting."""
+
     response_class = _Response
 
     def connect(self) -> None:
-        super().connect()
+        guard = current_guard()
+        if guard is None:
+            super().connect()
+        else:
+            try:
+                super().connect()
+            finally:
+                guard.connected()
         if isinstance(self.sock, socket.socket):
             _open_sockets.add(self.sock)
 
+    def _new_conn(self) -> socket.socket:
+        guard = current_guard()
+        if guard is None:
+            return super()._new_conn()
+        failed: Optional[OSError] = None
+        host = self._dns_host.strip("[]")
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, self.port, allowed_gai_family(), socket.SOCK_STREAM
+        ):
+            try:
+                sock = socket.socket(family, kind, protocol)
+            except OSError as error:
+                failed = error
+                continue
+            try:
+                _open_sockets.add(sock)
+                for option in self.socket_options or ():
+                    sock.setsockopt(*option)
+                guard.attach(sock)
+                guard.connect_within(self.timeout)
+                sock.settimeout(guard.seconds())
+                sock.connect(address)
+                self._connected(sock, guard)
+                return sock
+            except OSError as error:
+                guard.detach()
+                sock.close()
+                failed = error
+                if guard.interrupted or guard.deadline.expired:
+                    break
+        raise failed or OSError("%s has no address" % host)
 
-class _TLSConnection(HTTPSConnection):
-    response_class = _Response
+    def _connected(self, sock: socket.socket, guard: Guard) -> None:
+        # What follows, a proxy's answer or a handshake, has as long as one attempt to connect.
+        guard.connect_within(self.timeout)
+        sock.settimeout(guard.seconds())
 
-    def connect(self) -> None:
-        super().connect()
-        if isinstance(self.sock, socket.socket):
-            _open_sockets.add(self.sock)
+    def send(self, data: Any) -> None:
+        if self.sock is None and self.auto_open:
+            self.connect()  # as the base class would
+        guard = current_guard()
+        if guard is None or not isinstance(self.sock, socket.socket):
+            super().send(data)
+            return
+        if not guard.connecting:  # what is sent meanwhile is for a proxy
+            guard.attach(self.sock)
+            guard.sent = True
+        view = memoryview(data)
+        for begin in range(0, len(view), _PIECE):
+            self.sock.settimeout(guard.seconds())
+            super().send(view[begin : begin + _PIECE])
+
+
+class _Connection(_Guarded, HTTPConnection):
+    pass
+
+
+class _TLSConnection(_Guarded, HTTPSConnection):
+    def _connected(self, sock: socket.socket, guard: Guard) -> None:
+        super()._connected(sock, guard)
+        # During the handshake the descriptor passes from one object to another, so that there is none to shut down. A
+        # duplicate of it is as good.
+        copy = sock.dup()
+        _open_sockets.add(copy)
+        guard.attach(copy, own=True)
 
 
 class _Pool(HTTPConnectionPool):
@@ -191,7 +227,7 @@ class _SocketsOfTheParent:
             except OSError:
                 pass  # it was closed already
         _open_sockets.clear()
-        _guarding.guard = None
+        forget_guard()
 
 
 _sockets_of_the_parent = _SocketsOfTheParent()

@@ -2,12 +2,17 @@
 
 import datetime
 import email.utils
+import re
 from typing import Optional
 
-__all__ = ["media_type", "retry_after_seconds"]
+__all__ = ["body_length", "media_type", "retry_after_seconds"]
 
 #: No server's wish to wait is honoured for longer, in seconds.
 _MAX_RETRY_AFTER = 3600.0
+
+# Not str.isdigit(), which takes superscripts for digits, and not any number of them, which int() refuses.
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 
 
 def media_type(content_type: Optional[str]) -> str:
@@ -15,16 +20,28 @@ def media_type(content_type: Optional[str]) -> str:
     return (content_type or "").split(";", 1)[0].strip().lower()
 
 
+def body_length(content_length: Optional[str]) -> Optional[int]:
+    """Return what a ``Content-Length`` says, or None if there is none.
+
+    :raises ValueError: if it says nothing that makes sense, so that nobody knows where the answer ends.
+    """
+    if content_length is None:
+        return None
+    if not _LENGTH.fullmatch(content_length.strip()):
+        raise ValueError("its length is %r" % content_length[:40])
+    return int(content_length)
+
+
 def retry_after_seconds(value: Optional[str]) -> Optional[float]:
     """Return what a ``Retry-After`` asks for, in seconds and at most an hour; None if it is absent or unreadable."""
     if value is None:
         return None
     text = value.strip()
-    if text.isdigit():
-        return min(float(text[:9]), _MAX_RETRY_AFTER)
+    if _SECONDS.fullmatch(text):
+        return min(float(text), _MAX_RETRY_AFTER)
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.timezone.utc)

@@ -1,0 +1,135 @@
+"""What all results have in common, and how to read what a server sends without stumbling.
+
+Parsing never raises for a field of the wrong type: the field is then absent. It raises
+:class:`~mcp_sync.errors.ProtocolError` only where nothing useful is left.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, TypeVar
+
+from .._deadline import Clock, monotonic
+from ..errors import ProtocolError, beginning_of
+from ..freshness import PRIVATE
+
+__all__ = ["CacheableResult", "last_modified", "list_field", "mapping_field", "text_field"]
+
+_Raw = Mapping[str, Any]
+
+
+def text_field(raw: _Raw, name: str) -> Optional[str]:
+    """Return the text in a field, or None."""
+    value = raw.get(name)
+    return value if isinstance(value, str) else None
+
+
+def mapping_field(raw: _Raw, name: str) -> Dict[str, Any]:
+    """Return the object in a field, or an empty one."""
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def list_field(raw: Any, name: str) -> List[Any]:
+    """Return the list in a field.
+
+    :raises ProtocolError: if there is none.
+    """
+    value = raw.get(name) if isinstance(raw, dict) else None
+    if not isinstance(value, list):
+        raise ProtocolError('the server sent a result without a list of "%s": %s' % (name, beginning_of(raw)))
+    return value
+
+
+# ISO 8601 as it is written in JSON. Not datetime.fromisoformat(), which reads different sets of it in different Pythons.
+_MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))? ?(?:([Zz])|([+-]\d\d):?(\d\d)?)?)?", re.ASCII
+)
+
+
+def last_modified(raw: _Raw) -> Optional[datetime.datetime]:
+    """Read ``annotations.lastModified`` (ISO 8601; UTC if it does not say); None if absent or unreadable."""
+    match = _MOMENT.fullmatch((text_field(mapping_field(raw, "annotations"), "lastModified") or "").strip())
+    if match is None:
+        return None
+    day, minute, second, fraction, _, hours, minutes = match.groups()
+    moment = "%sT%s%s.%s%s:%s" % (
+        day,
+        minute or "00:00",
+        second or ":00",
+        ((fraction or "") + "000000")[:6],
+        hours or "+00",
+        minutes or "00",
+    )
+    try:
+        return datetime.datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+
+
+_ResultT = TypeVar("_ResultT", bound="CacheableResult")
+
+
+@dataclass(frozen=True)
+class CacheableResult:
+    """What all results that can be kept have in common: where they come from and how old they are.
+
+    See the specification, server/utilities/caching. Immutable; any thread.
+
+    :param raw: the ``result`` object as the server sent it.
+    :param stale: True if this copy is known, or must be assumed, to be out of date.
+    :param ttl: the server's hint in seconds; 0.0 if it gave none that makes sense.
+    :param scope: ``"public"`` or ``"private"``.
+    :param started: when the read began, on the client's monotonic clock. The data was current at some moment not before it.
+    :param received: when the answer had arrived, on the same clock.
+    :param started_at: when the read began, in seconds since 1970 by this machine's clock.
+    """
+
+    raw: Dict[str, Any] = field(default_factory=dict, repr=False)
+    stale: bool = field(default=False, compare=False)
+    ttl: float = field(default=0.0, repr=False, compare=False)
+    scope: str = field(default=PRIVATE, repr=False, compare=False)
+    started: float = field(default=0.0, repr=False, compare=False)
+    received: float = field(default=0.0, repr=False, compare=False)
+    started_at: float = field(default=0.0, repr=False, compare=False)
+    clock: Clock = field(default=monotonic, repr=False, compare=False)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the read began that brought this copy."""
+        return max(0.0, self.clock() - self.started)
+
+    @property
+    def read_at(self) -> datetime.datetime:
+        """When the read began that brought this copy (UTC)."""
+        return datetime.datetime.fromtimestamp(self.started_at, datetime.timezone.utc)
+
+    @property
+    def version(self) -> str:
+        """A digest of the content: equal versions hold equal content. Hexadecimal, 16 digits."""
+        # Computed at first use, since most reads never ask; writing it twice in two threads writes the same.
+        known = self.__dict__.get("_version")
+        if known is None:
+            known = hashlib.sha256(self._identity()).hexdigest()[:16]
+            object.__setattr__(self, "_version", known)
+        return str(known)
+
+    def _identity(self) -> bytes:
+        return json.dumps(self.content(), sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    def content(self) -> Any:
+        """Return the part of ``raw`` that is the resource itself: two results with equal content are one version."""
+        return self.raw
+
+    def as_stale(self: _ResultT) -> _ResultT:
+        """Return the same copy, labelled stale."""
+        return self if self.stale else dataclasses.replace(self, stale=True)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # An injected clock need not be picklable, and means nothing to another process.
+        state = dict(self.__dict__)
+        state["clock"] = monotonic
+        return state

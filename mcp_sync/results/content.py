@@ -1,0 +1,156 @@
+"""What a resource holds: the answer to ``resources/read``, and its parts."""
+
+import base64
+import binascii
+import datetime
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Tuple, Union
+
+from .._deadline import Clock
+from ..errors import ProtocolError, beginning_of
+from ..freshness import cache_scope, ttl_seconds
+from .base import CacheableResult, last_modified, list_field, text_field
+
+__all__ = ["BlobResourceContents", "Contents", "ReadResourceResult", "TextResourceContents"]
+
+
+@dataclass(frozen=True)
+class TextResourceContents:
+    """Text that a resource holds. See the specification, server/resources: Resource Contents.
+
+    :param uri: the URI of this part; a directory, say, has several.
+    :param text: the text.
+    :param mime_type: its media type, or None.
+    :param raw: all that the server sent.
+    """
+
+    uri: str
+    text: str
+    mime_type: Optional[str] = None
+    raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def data(self) -> bytes:
+        """The text as UTF-8."""
+        return self.text.encode("utf-8", "surrogatepass")
+
+    @property
+    def last_modified(self) -> Optional[datetime.datetime]:
+        return last_modified(self.raw)
+
+
+@dataclass(frozen=True)
+class BlobResourceContents:
+    """Bytes that a resource holds. See the specification, server/resources: Resource Contents.
+
+    :param uri: the URI of this part.
+    :param blob: the bytes as the server sent them, in base64.
+    :param mime_type: its media type, or None.
+    :param raw: all that the server sent.
+    """
+
+    uri: str
+    blob: str = field(repr=False)
+    mime_type: Optional[str] = None
+    raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, decoded: plain or URL-safe base64, padded or not, in one line or many.
+
+        :raises ProtocolError: if they are not base64.
+        """
+        text = "".join(self.blob.split()).replace("-", "+").replace("_", "/").rstrip("=")
+        try:
+            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ProtocolError("the blob of %s is not base64: %s" % (self.uri, beginning_of(self.blob, 40))) from error
+
+    @property
+    def last_modified(self) -> Optional[datetime.datetime]:
+        return last_modified(self.raw)
+
+
+Contents = Union[TextResourceContents, BlobResourceContents]
+
+
+def _contents(raw: Any, asked: str) -> Optional[Contents]:
+    if not isinstance(raw, dict):
+        return None
+    uri = text_field(raw, "uri")
+    text = text_field(raw, "text")
+    if text is not None:
+        return TextResourceContents(uri if uri is not None else asked, text, text_field(raw, "mimeType"), raw)
+    blob = text_field(raw, "blob")
+    if blob is not None:
+        return BlobResourceContents(uri if uri is not None else asked, blob, text_field(raw, "mimeType"), raw)
+    return None
+
+
+@dataclass(frozen=True)
+class ReadResourceResult(CacheableResult):
+    """The answer to ``resources/read``. See the specification, server/resources.
+
+    :param uri: the URI that was asked for.
+    :param contents: its parts; most resources have one.
+    """
+
+    uri: str = ""
+    contents: Tuple[Contents, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text of the first text part.
+
+        :raises ProtocolError: if there is none: the resource holds only bytes (see ``data``), or nothing.
+        """
+        for part in self.contents:
+            if isinstance(part, TextResourceContents):
+                return part.text
+        raise ProtocolError("%s holds no text (%s)" % (self.uri, "only bytes: use .data" if self.contents else "it is empty"))
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the first part: text as UTF-8, a blob decoded; nothing if there is no part.
+
+        :raises ProtocolError: if the blob is not base64.
+        """
+        return self.contents[0].data if self.contents else b""
+
+    @property
+    def mime_type(self) -> Optional[str]:
+        """The media type of the first part, or None."""
+        return self.contents[0].mime_type if self.contents else None
+
+    @property
+    def last_modified(self) -> Optional[datetime.datetime]:
+        """The newest moment of change that the server tells of any part, or None."""
+        return max((part.last_modified for part in self.contents if part.last_modified is not None), default=None)
+
+    def content(self) -> Any:
+        return self.raw.get("contents")
+
+    @classmethod
+    def from_wire(
+        cls, raw: Any, uri: str, started: float, received: float, started_at: float, clock: Clock
+    ) -> "ReadResourceResult":
+        """Read a result.
+
+        :raises ProtocolError: if there is no list of contents in it.
+        """
+        listed = list_field(raw, "contents")
+        contents = tuple(part for part in (_contents(item, uri) for item in listed) if part is not None)
+        if listed and not contents:
+            raise ProtocolError("the server sent contents of %s without text or blob: %s" % (uri, beginning_of(listed)))
+        return cls(
+            raw,
+            False,
+            ttl_seconds(raw.get("ttlMs")),
+            cache_scope(raw.get("cacheScope")),
+            started,
+            received,
+            started_at,
+            clock,
+            uri,
+            contents,
+        )

@@ -1,0 +1,81 @@
+"""From the libraries' exceptions to this package's: what broke, whether it was a limit, whether the request may have run."""
+
+import http.client
+import socket
+import ssl
+from typing import Any, Iterator, Tuple
+
+import urllib3.exceptions
+
+from ..errors import RequestTimeout, TransportError, beginning_of
+from ._guard import Guard
+
+__all__ = ["failure", "lost_connection"]
+
+# What the end of a connection looks like if the server closed it while it lay idle in the pool.
+_GONE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, http.client.RemoteDisconnected)
+
+# Before Python 3.10 socket.timeout is a class of its own.
+_TIMEOUTS = (TimeoutError, socket.timeout, urllib3.exceptions.TimeoutError)
+
+
+def failure(
+    error: Exception, guard: Guard, where: str, method: str, connect_timeout: float, answering: bool
+) -> Tuple[TransportError, str]:
+    """Return the exception to raise for one of the libraries', and how the exchange ended (see ``Exchange.ending``).
+
+    :param where: the server, for people.
+    :param method: what was asked for.
+    :param answering: whether the answer had begun.
+    """
+    ran = guard.sent
+    if guard.interrupted:
+        return TransportError("the exchange with %s (%s) was interrupted" % (where, method), may_have_run=ran), "reset"
+    chain = list(_chain(error))
+    if any(isinstance(inner, _TIMEOUTS) for inner in chain):
+        if guard.deadline.expired or guard.limited_by == "deadline":
+            return guard.deadline.error(may_have_run=ran), "silence"
+        if guard.limited_by == "connect":
+            told = "%s did not take a connection within %g s (connect_timeout=)" % (where, connect_timeout)
+        else:
+            told = "%s sent nothing for %g s" % (where, guard.silence or 0.0)
+        return RequestTimeout(told, may_have_run=ran), "silence"
+    told = _told(chain[-1])
+    if not ran:
+        return TransportError("%s cannot be reached: %s" % (where, told), may_have_run=False), "reset"
+    if answering:
+        ending = "end of stream" if isinstance(chain[-1], http.client.IncompleteRead) else "reset"
+        return TransportError("the connection to %s broke while it answered %s: %s" % (where, method, told)), ending
+    return TransportError("the connection to %s broke while it was asked (%s): %s" % (where, method, told)), "reset"
+
+
+def lost_connection(error: Exception) -> bool:
+    """Return whether this is what sending over a connection looks like that the server had closed."""
+    return any(isinstance(inner, _GONE) for inner in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those inside it, whichever way requests and urllib3 wrapped them."""
+    seen = 0
+    inner: Any = error
+    while isinstance(inner, BaseException) and seen < 10:
+        yield inner
+        seen += 1
+        following = getattr(inner, "reason", None)
+        if not isinstance(following, BaseException):
+            following = next((arg for arg in reversed(inner.args) if isinstance(arg, BaseException)), None)
+        inner = following if following is not None else inner.__cause__ or inner.__context__
+
+
+def _told(error: BaseException) -> str:
+    """Return what an exception means, for people."""
+    text = beginning_of(str(error) or type(error).__name__)
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it was closed without an answer"
+    if isinstance(error, http.client.IncompleteRead):
+        return "it ended in the middle"
+    if isinstance(error, http.client.BadStatusLine):
+        return "what came is not HTTP: %s" % text
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "%s (verify=)" % text
+    return text
