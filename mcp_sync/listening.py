@@ -38,12 +38,14 @@ class Listening:
         self._early: List[Notice] = []
         deadline = Deadline(ack_timeout, "the acknowledgement of subscriptions/listen")
         self._stream = connection.listen(wanted, deadline)
+        self._is_acknowledged = False
         self._where = connection.transport.where
         try:
             self.acknowledged = self._wait_for_acknowledgement(deadline)
         except BaseException:
-            self._stream.exchange.close()
+            self._stream.close()
             raise
+        self._is_acknowledged = True
         self._stream.exchange.limit(Deadline(timeout))
 
     def __iter__(self) -> Iterator[Notice]:
@@ -86,7 +88,7 @@ class Listening:
     def _end(self, how: str) -> None:
         if self.ended_by is None:
             self.ended_by = how
-        self._stream.exchange.close()
+        self._stream.close()
 
     def _wait_for_acknowledgement(self, deadline: Deadline) -> SubscriptionFilter:
         self._stream.exchange.limit(deadline)
@@ -100,14 +102,13 @@ class Listening:
 
     def _next(self) -> Any:
         """Return what the next message says, after noting it if that is an end."""
-        exchange, era, request_id = self._stream
         try:
-            message = next(exchange)
+            said = self._stream.next()
         except StopIteration:
             self._end("result")
             return None
         except RequestTimeout:
-            if not hasattr(self, "acknowledged"):
+            if not self._is_acknowledged:
                 raise
             self._end("timeout")
             return None
@@ -117,10 +118,12 @@ class Listening:
             if closed:
                 return None
             raise
-        if isinstance(message, ProtocolError):
+        except ProtocolError:
             self._end("broken")
-            raise message
-        said = era.notice(request_id, message)
+            raise
+        if isinstance(said, ProtocolError):
+            self._end("broken")
+            raise said
         if isinstance(said, Ended):
             self._end(said.how)
             if said.error is not None:

@@ -14,11 +14,12 @@ from . import _fork
 from ._backoff import Backoff
 from ._deadline import Clock, Deadline
 from ._worker import Worker
-from .connection import Connection, Stream
+from .connection import Connection
 from .eras.base import Ended
 from .errors import (
     AuthorizationError,
     MCPSyncError,
+    NotSupported,
     ProtocolError,
     RequestTimeout,
     ServerError,
@@ -26,6 +27,7 @@ from .errors import (
 )
 from .notices import Acknowledged, Notice, SubscriptionFilter
 from .results import DiscoverResult
+from .sessions import Stream
 from .uris import canonical
 
 __all__ = ["Ending", "Reader", "Sink"]
@@ -364,11 +366,11 @@ class Reader:
                 return Ending("end of stream", None)
             return self._read(run, stream, asked, deadline)
         finally:
-            stream.exchange.close()
+            stream.close()
 
     def _failed_to_open(self, error: MCPSyncError) -> Ending:
         status = getattr(error, "status", None)
-        refused = isinstance(error, (ServerError, AuthorizationError, ProtocolError)) or (
+        refused = isinstance(error, (ServerError, AuthorizationError, ProtocolError, NotSupported)) or (
             # A server or a proxy that is busy with starting is no refusal.
             status is not None and status < 500 and status != 408
         )
@@ -377,19 +379,19 @@ class Reader:
         return Ending("refused" if refused or status is not None else "unreachable", error, refused)
 
     def _read(self, run: _Run, stream: Stream, asked: SubscriptionFilter, deadline: Deadline) -> Ending:
-        exchange, era, request_id = stream
+        exchange = stream.exchange
         exchange.limit(deadline)
         live_since: Optional[float] = None
         try:
-            for message in exchange:
-                if isinstance(message, ProtocolError):
-                    _log.warning("%s: a message on the stream of notices was refused: %s", self._name, message)
-                    self._sink.notice_lost()
-                    continue
+            while True:
                 try:
-                    notice = era.notice(request_id, message)
+                    notice = stream.next()
                 except ProtocolError as error:
-                    _log.warning("%s: a notice was refused: %s", self._name, error)
+                    notice = error
+                except StopIteration:
+                    break
+                if isinstance(notice, ProtocolError):
+                    _log.warning("%s: something on the stream of notices was refused: %s", self._name, notice)
                     self._sink.notice_lost()
                     continue
                 if isinstance(notice, Acknowledged):
@@ -401,7 +403,7 @@ class Reader:
                     # A server that sends signs of life is missed sooner than one that never does.
                     exchange.limit(Deadline(None), self._patience, self._silence)
                 elif isinstance(notice, Ended):
-                    return self._own_word(notice, stream, live_since)
+                    return self._own_word(notice, live_since)
                 elif notice is not None:
                     self._sink.noticed(notice)
         except MCPSyncError as error:
@@ -418,10 +420,8 @@ class Reader:
             return Ending("refused", error, refused=True)
         return Ending(ending, error, lived=self._lived(live_since))
 
-    def _own_word(self, ended: Ended, stream: Stream, live_since: Optional[float]) -> Ending:
+    def _own_word(self, ended: Ended, live_since: Optional[float]) -> Ending:
         error = ended.error
-        if error is not None:
-            error.retry_after = stream.exchange.retry_after
         # A server that answers at once with an error, or a result, instead of an acknowledgement does not let us listen.
         refused = live_since is None and ended.how in ("error", "result")
         return Ending(ended.how, error, refused, self._lived(live_since))

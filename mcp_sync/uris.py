@@ -5,14 +5,40 @@ name a part of it. URIs are sent untouched; only this comparison looks at what t
 """
 
 import re
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 from urllib.parse import quote, unquote
 
 __all__ = ["Matcher", "canonical", "parents"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_PORT = re.compile(r":([0-9]*)\Z")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DEFAULT_PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443", "ftp": "21"}
+
+
+def canonical(uri: str) -> str:
+    """Return one spelling for all spellings of the same URI. Only for comparing; never sent.
+
+    Scheme and host in lower case, the host in ASCII; no default port; no escapes of plain characters, upper-case escapes of
+    all others; no ``.`` and ``..`` in the path; no trailing slash.
+    """
+    # Characters that a URI may not hold are escaped as UTF-8, since that is how the other side may spell them.
+    text = quote(uri, safe="%:/?#[]@!$&'()*+,;=-._~", errors="replace")
+    text = _ESCAPE.sub(_plain_escape, text)
+    match = _SCHEME.match(text)
+    if match is not None:
+        scheme, rest = match.group(1).lower(), text[match.end() :]
+        if match.group(2):
+            end = _first(rest, "/?#")
+            text = "%s://%s%s" % (scheme, _authority(scheme, rest[:end]), _without_dots(rest[end:]))
+        elif scheme == "file" and rest.startswith("/"):
+            text = "file://" + _without_dots(rest)  # one slash or three: no host is meant
+        else:
+            text = "%s:%s" % (scheme, rest)
+    stripped = text.rstrip("/")
+    # "file:///" must not become "file:", and "/" not nothing.
+    return stripped if stripped and not stripped.endswith(":") else text
 
 
 def _plain_escape(match: "re.Match[str]") -> str:
@@ -20,31 +46,45 @@ def _plain_escape(match: "re.Match[str]") -> str:
     return char if char in _UNRESERVED else match.group(0).upper()
 
 
-def canonical(uri: str) -> str:
-    """Return one spelling for all spellings of the same URI.
+def _first(text: str, marks: str) -> int:
+    return min((at for at in (text.find(mark) for mark in marks) if at >= 0), default=len(text))
 
-    Lower-case scheme and host, no escapes of plain characters, upper-case escapes of others, characters outside ASCII
-    escaped, no trailing slash. Only for comparing; never sent.
+
+def _authority(scheme: str, authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    port = _PORT.search(host)
+    if port is not None and port.group(1) in ("", _DEFAULT_PORTS.get(scheme)):
+        host = host[: port.start()]
+    host = host.lower()
+    if "%" in host:
+        try:
+            host = unquote(host).encode("idna").decode("ascii")
+        except UnicodeError:
+            pass  # no name that could be registered: compared as it is
+    if scheme == "file" and host == "localhost":
+        host = ""
+    return user + at + host
+
+
+def _without_dots(rest: str) -> str:
+    """Return path, query and fragment, the path without ``.`` and ``..``."""
+    if "/." not in rest:
+        return rest
+    end = _first(rest, "?#")
+    kept: List[str] = []
+    for segment in rest[:end].split("/")[1:]:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return "/" + "/".join(kept) + rest[end:]
+
+
+def parents(uri: str, longest: Optional[int] = None) -> Iterable[str]:
+    """Yield the canonical URIs of which a canonical ``uri`` is a part: without fragment, without query, and up its path.
+
+    :param longest: leave out those that have more characters.
     """
-    # Characters that a URI may not hold are escaped as UTF-8, since that is how the other side may spell them.
-    text = quote(uri, safe="%:/?#[]@!$&'()*+,;=-._~\\|^`{}\"<> ", errors="replace")
-    text = _ESCAPE.sub(_plain_escape, text)
-    match = _SCHEME.match(text)
-    if match is not None:
-        rest = text[match.end() :]
-        scheme = match.group(1).lower() + ":"
-        if match.group(2):
-            end = min((i for i in (rest.find(c) for c in "/?#") if i >= 0), default=len(rest))
-            text = scheme + "//" + rest[:end].lower() + rest[end:]
-        else:
-            text = scheme + rest
-    stripped = text.rstrip("/")
-    # "file:///" must not become "file:", and "/" not nothing.
-    return stripped if stripped and not stripped.endswith(":") else text
-
-
-def parents(uri: str) -> Iterable[str]:
-    """Yield the canonical URIs of which a canonical ``uri`` is a part: without fragment, without query, and up its path."""
     for mark in "#?":
         at = uri.find(mark)
         if at > 0:
@@ -52,7 +92,8 @@ def parents(uri: str) -> Iterable[str]:
             yield uri
     match = _SCHEME.match(uri)
     start = match.end() if match is not None else 0
-    at = uri.rfind("/", start)
+    end = len(uri) if longest is None else longest + 1
+    at = uri.rfind("/", start, end)
     while at > 0:
         uri = uri[:at]
         if uri.endswith("/"):
@@ -70,11 +111,13 @@ class Matcher:
     """
 
     _REMEMBERED = 4096
+    _REMEMBERED_LENGTH = 2000
 
     def __init__(self, watched: Iterable[str] = ()) -> None:
         self._by_canonical: Dict[str, List[str]] = {}
         for uri in watched:
             self._by_canonical.setdefault(canonical(uri), []).append(uri)
+        self._longest = max(map(len, self._by_canonical), default=0)
         self._answers: Dict[str, Tuple[str, ...]] = {}
 
     def concerned(self, named: str) -> Tuple[str, ...]:
@@ -83,11 +126,12 @@ class Matcher:
         if answer is None:
             spelled = canonical(named)
             found = list(self._by_canonical.get(spelled, ()))
-            for parent in parents(spelled):
+            for parent in parents(spelled, self._longest):
                 found.extend(self._by_canonical.get(parent, ()))
             answer = tuple(dict.fromkeys(found))
-            # A server can name any number of URIs; what is remembered of them is not allowed to grow with it.
-            if len(self._answers) >= self._REMEMBERED:
-                self._answers.clear()
-            self._answers[named] = answer
+            # A server can name any number of URIs of any length; what is remembered of them is not allowed to grow with it.
+            if len(named) <= self._REMEMBERED_LENGTH:
+                if len(self._answers) >= self._REMEMBERED:
+                    self._answers.clear()
+                self._answers[named] = answer
         return answer

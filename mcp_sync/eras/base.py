@@ -2,11 +2,10 @@
 
 import abc
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ..errors import ResourceNotFound, ServerError, beginning_of
-from ..jsonrpc import INVALID_PARAMS, LEGACY_RESOURCE_NOT_FOUND, Message, Response
-from ..notices import Notice, SubscriptionFilter
+from ..jsonrpc import INVALID_PARAMS, LEGACY_RESOURCE_NOT_FOUND, Response
 from ..transports.base import Exchange, Outgoing
 
 __all__ = ["Ended", "Era", "error_parts", "server_error"]
@@ -34,10 +33,6 @@ class Era(abc.ABC):
         """Return the message that asks for ``method``."""
 
     @abc.abstractmethod
-    def listen(self, request_id: int, wanted: SubscriptionFilter) -> Outgoing:
-        """Return the message that opens a stream of notices."""
-
-    @abc.abstractmethod
     def result(self, outgoing: Outgoing, response: Response, exchange: Exchange) -> Dict[str, Any]:
         """Return the result that a response carries.
 
@@ -45,10 +40,6 @@ class Era(abc.ABC):
         :raises InputRequired: if the server asks for input instead.
         :raises ProtocolError: if it carries neither.
         """
-
-    @abc.abstractmethod
-    def notice(self, request_id: int, message: Message) -> Union[Notice, Ended, None]:
-        """Return what a message on a stream of notices says, or None for what is none of ours."""
 
 
 # Codes with no meaning of their own that servers are known to use for a missing resource, if the text says so.

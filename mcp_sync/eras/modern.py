@@ -87,6 +87,7 @@ class Modern(Era):
         return Outgoing(message, headers, method in _REPEATABLE)
 
     def listen(self, request_id: int, wanted: SubscriptionFilter) -> Outgoing:
+        """Return the message that opens a stream of notices."""
         outgoing = self.request(request_id, "subscriptions/listen", {"notifications": wanted.to_wire()})
         return outgoing._replace(streaming=True)
 
@@ -113,6 +114,7 @@ class Modern(Era):
         raise ProtocolError("the server sent a result of a type that nobody asked for: %s" % beginning_of(kind))
 
     def notice(self, request_id: int, message: Message) -> Union[Notice, Ended, None]:
+        """Return what a message on a stream of notices says, or None for what is none of ours."""
         if isinstance(message, Response):
             if classify_id(request_id, message.id) == FOREIGN:
                 _log.warning("ignored the answer to another request (id %s) on a stream of notices", beginning_of(message.id))

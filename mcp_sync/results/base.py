@@ -9,6 +9,7 @@ import datetime
 import hashlib
 import json
 import re
+import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, TypeVar
 
@@ -129,7 +130,13 @@ class CacheableResult:
         return self if self.stale else dataclasses.replace(self, stale=True)
 
     def __getstate__(self) -> Dict[str, Any]:
-        # An injected clock need not be picklable, and means nothing to another process.
+        # Neither an injected clock nor any monotonic clock's time means anything to another process.
         state = dict(self.__dict__)
-        state["clock"] = monotonic
+        state["clock"] = None
         return state
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        # Its age goes on by the calendar, which is all that two machines have in common.
+        began = monotonic() - max(0.0, time.time() - state["started_at"])
+        took = state["received"] - state["started"]
+        self.__dict__.update(state, clock=monotonic, started=began, received=began + took)

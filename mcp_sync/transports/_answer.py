@@ -32,7 +32,11 @@ class Answer:
     def __init__(self, body: Body, where: str, outgoing: Outgoing, max_bytes: int) -> None:
         self._body = body
         self._where = where
-        self._id: int = outgoing.message["id"]
+        #: What the stream can be resumed by, if events have ids, and how long to wait before, in seconds.
+        self.last_event_id: Optional[str] = None
+        self.retry: Optional[float] = None
+        # None for what is no request, and has no response: the stream of what a legacy server sends unasked.
+        self._id: Optional[int] = outgoing.message.get("id")
         self._method = outgoing.message.get("method")
         self._streaming = outgoing.streaming
         self._max_bytes = max_bytes
@@ -85,6 +89,9 @@ class Answer:
             if not isinstance(event, Event):
                 yield event
                 continue
+            self.last_event_id = event.id or self.last_event_id
+            if event.retry is not None and event.retry.isdigit():
+                self.retry = int(event.retry[:9]) / 1000.0
             if event.name != "message" or not event.data:
                 continue  # a priming event, or one of another protocol on the same stream
             try:
@@ -92,7 +99,11 @@ class Answer:
             except ProtocolError as error:
                 yield error
                 continue
-            if isinstance(message, Response) and classify_id(self._id, message.id) != FOREIGN:
+            if (
+                isinstance(message, Response)
+                and self._id is not None
+                and classify_id(self._id, message.id) != FOREIGN
+            ):
                 self._body.farewell()
                 yield message
                 return
@@ -100,7 +111,7 @@ class Answer:
         start = beginning_of(events.beginning)
         raise TransportError(
             "%s ended the stream without an answer to %s%s"
-            % (self._where, self._method, "; it began: " + start if start else ""),
+            % (self._where, self._method or "a GET", "; it began: " + start if start else ""),
             status=self._status,
             headers=dict(self._headers),
             body_start=start,

@@ -1,4 +1,4 @@
-"""One POST and its answer: sent, sent again where that is right, redirected where that is safe, and read."""
+"""One request and its answer: sent, sent again where that is right, redirected where that is safe, and read."""
 
 from typing import Any, Callable, Iterator, NoReturn, Optional
 from urllib.parse import urljoin
@@ -28,14 +28,22 @@ class HTTPExchange(Exchange):
     :param outgoing: what to ask.
     :param deadline: for all of it, unless :meth:`limit` says otherwise.
     :param ended: called once, when it is closed.
+    :param verb: ``POST``, or ``GET`` for the stream of what a legacy server sends unasked.
     """
 
     def __init__(
-        self, pool: Pool, outgoing: Outgoing, deadline: Deadline, ended: "Callable[[HTTPExchange], None]"
+        self,
+        pool: Pool,
+        outgoing: Outgoing,
+        deadline: Deadline,
+        ended: "Callable[[HTTPExchange], None]",
+        verb: str = "POST",
     ) -> None:
+        self._verb = verb
+        self._answer: Optional[Answer] = None
         self._pool = pool
         self._outgoing = outgoing
-        self._method = str(outgoing.message.get("method"))
+        self._method = str(outgoing.message.get("method", verb))
         self._where = pool.options.url
         self._ended = ended
         self._guard = Guard(deadline)
@@ -56,6 +64,16 @@ class HTTPExchange(Exchange):
     def heard_at(self) -> Optional[float]:  # type: ignore[override]
         body = self._body
         return None if body is None else body.heard_at
+
+    @property
+    def last_event_id(self) -> Optional[str]:  # type: ignore[override]
+        answer = self._answer
+        return None if answer is None else answer.last_event_id
+
+    @property
+    def retry(self) -> Optional[float]:  # type: ignore[override]
+        answer = self._answer
+        return None if answer is None else answer.retry
 
     # -- only the thread that reads --------------------------------------------------------------------------------------
 
@@ -81,7 +99,7 @@ class HTTPExchange(Exchange):
         self._guard.detach()
         self._ended(self)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: Optional[bytes]) -> None:
         """Send the request, read the answer's headers (and body, if it is one message), and get ready to iterate.
 
         :raises TransportError: if there is no answer, or one that says so.
@@ -92,7 +110,7 @@ class HTTPExchange(Exchange):
         redirects = 0
         while True:
             try:
-                raw = self._pool.post(message, self._outgoing.headers, self._guard, url)
+                raw = self._pool.request(self._verb, message, self._outgoing.headers, self._guard, url)
             except Exception as error:
                 if again and not self._guard.interrupted and lost_connection(error):
                     # Most likely the connection had been closed while it was idle. Once more, on another one.
@@ -108,9 +126,9 @@ class HTTPExchange(Exchange):
         self.status = raw.status
         self.headers = raw.headers
         self.retry_after = retry_after_seconds(raw.headers.get("Retry-After"))
-        answer = Answer(self._body, self._where, self._outgoing, self._pool.options.max_message_bytes)
+        self._answer = Answer(self._body, self._where, self._outgoing, self._pool.options.max_message_bytes)
         try:
-            self._messages = answer.messages()
+            self._messages = self._answer.messages()
         except Exception as error:
             self._fail(error, answering=True)
 

@@ -1,4 +1,4 @@
-"""A pool of connections to one server, and the sending of one POST over it."""
+"""A pool of connections to one server, and the sending of one request over it."""
 
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Mapping, Optional
@@ -66,8 +66,10 @@ class Pool:
         if self._owns_adapter:
             self.adapter.close()
 
-    def post(self, body: bytes, headers: Mapping[str, str], guard: Guard, url: Optional[str]) -> Any:
-        """Send one POST and return urllib3's response, headers read and body not.
+    def request(
+        self, verb: str, body: Optional[bytes], headers: Mapping[str, str], guard: Guard, url: Optional[str]
+    ) -> Any:
+        """Send one request and return urllib3's response, headers read and body not.
 
         :param url: where to, if not to the server's own URL; on the same origin.
         :raises MCPSyncError: if there are no credentials or no time for it.
@@ -80,12 +82,12 @@ class Pool:
                 raise guard.deadline.error(may_have_run=guard.sent)
             connect = min(connect, limit)
         if self._session is not None:
-            return self._post_with_callable(self._session, body, headers, guard, url, connect, limit)
+            return self._with_callable(self._session, verb, body, headers, guard, url, connect, limit)
         merged = self._headers.copy()
         merged.update(headers)
         with guard:
             return self._pool.urlopen(
-                "POST",
+                verb,
                 self._target if url is None else _target(url, self._target),
                 body=body,
                 headers=merged,
@@ -97,10 +99,11 @@ class Pool:
                 timeout=urllib3.Timeout(connect=connect, read=limit),
             )
 
-    def _post_with_callable(
+    def _with_callable(
         self,
         session: requests.Session,
-        body: bytes,
+        verb: str,
+        body: Optional[bytes],
         headers: Mapping[str, str],
         guard: Guard,
         url: Optional[str],
@@ -110,6 +113,7 @@ class Pool:
         prepared = self._template.copy()
         # The copy shares its hooks with the template, which would keep those of every request.
         prepared.hooks = requests.hooks.default_hooks()
+        prepared.method = verb
         prepared.url = url or prepared.url
         prepared.headers.update(headers)
         prepared.prepare_body(body, None)

@@ -1,31 +1,38 @@
 """What a transport offers: exchanges, and no more."""
 
 import abc
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Union
 
 from .._deadline import Deadline
-from ..errors import ProtocolError
+from ..errors import ProtocolError, TransportError
 from ..jsonrpc import Message
 
-__all__ = ["Exchange", "Outgoing", "Received", "Transport"]
+__all__ = ["ChannelLost", "Exchange", "Outgoing", "Received", "Transport"]
 
 #: A message, or the error that stands in the place of one that could not be read.
 Received = Union[Message, ProtocolError]
 
 
+class ChannelLost(TransportError):
+    """The channel that a message was meant for is no more, and another has taken its place. Never reaches a user."""
+
+
 class Outgoing(NamedTuple):
-    """A request on its way out.
+    """A message on its way out.
 
     :param message: the JSON-RPC message.
     :param headers: fields of it that a transport with headers repeats there.
     :param repeatable: whether it may be sent a second time if the first time failed on the way (reads may, calls may not).
     :param streaming: whether the answer is expected to last.
+    :param channel: where transports have channels that can be lost (a child process, an event stream): the one that it is
+        meant for (see :meth:`Transport.connect`); None for whichever there is.
     """
 
     message: Dict[str, Any]
     headers: Mapping[str, str]
     repeatable: bool = False
     streaming: bool = False
+    channel: Optional[int] = None
 
 
 class Exchange(abc.ABC):
@@ -46,6 +53,9 @@ class Exchange(abc.ABC):
     ending: str = "end of stream"
     #: When the last byte of it came, in seconds since 1970; None if none did.
     heard_at: Optional[float] = None
+    #: What a broken exchange can be resumed by, and how long to wait before, in seconds; None where that cannot be done.
+    last_event_id: Optional[str] = None
+    retry: Optional[float] = None
 
     def __iter__(self) -> Iterator[Received]:
         return self
@@ -86,6 +96,17 @@ class Transport(abc.ABC):
 
     #: Where the server is, for people.
     where: str = ""
+    #: Whether all messages share one channel, which can be lost.
+    shared_channel = False
+    #: Called with what comes on a shared channel and belongs to no exchange, by the thread that reads it; must not block.
+    on_unclaimed: Optional[Callable[[Received], None]] = None
+
+    def connect(self, deadline: Deadline) -> Optional[int]:
+        """Make sure that there is a channel; return its number, or None where transports have none.
+
+        :raises TransportError: if there cannot be one.
+        """
+        return None
 
     @abc.abstractmethod
     def exchange(self, outgoing: Outgoing, deadline: Deadline) -> Exchange:
@@ -93,6 +114,28 @@ class Transport(abc.ABC):
 
         :raises TransportError: if the server cannot be reached or refuses.
         """
+
+    @abc.abstractmethod
+    def unsolicited(
+        self, headers: Mapping[str, str], deadline: Deadline, channel: Optional[int] = None, after: Optional[str] = None
+    ) -> Exchange:
+        """Return an exchange of all that a legacy server sends without being asked. It has no response and does not end.
+
+        :param headers: the session's.
+        :param channel: as in :class:`Outgoing`.
+        :param after: the id of the last event of an exchange that broke off, to resume that one where it can be done.
+        :raises TransportError: if the server has no such thing.
+        """
+
+    @abc.abstractmethod
+    def send(self, outgoing: Outgoing, deadline: Deadline) -> None:
+        """Send a message that has no answer: a notification, or the reply to a request of the server's.
+
+        :raises TransportError: if the server does not take it.
+        """
+
+    def end_session(self, headers: Mapping[str, str], deadline: Deadline) -> None:
+        """Tell the server that a session is over, where there is a way to say so."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -124,31 +124,38 @@ def test_ctrl_c_interrupts_a_call_and_a_waiting_loop(server: Server) -> None:
             main = threading.main_thread()
 
             def interrupt_when_waiting(reached):
+                "Press Ctrl-C; again after a while, since one in the moment before the wait begins is only seen at its end."
+                interrupted = threading.Event()
                 def work():
                     reached()
-                    signal.pthread_kill(main.ident, signal.SIGINT)
+                    while not interrupted.is_set():
+                        signal.pthread_kill(main.ident, signal.SIGINT)
+                        interrupted.wait(0.5)
                 threading.Thread(target=work, daemon=True).start()
+                return interrupted
 
             client = Client(URL)
             began = threading.Event()
-            from mcp_sync.transports._sockets import Guard
-            real = Guard.attach
-            def attach(self, sock):
-                real(self, sock)
+            from mcp_sync.transports._sockets import _GuardedRead
+            real = _GuardedRead.readinto
+            def readinto(self, buffer):
                 began.set()  # the request is out, and its answer is waited for
-            Guard.attach = attach
+                return real(self, buffer)
+            _GuardedRead.readinto = readinto
             try:
-                interrupt_when_waiting(lambda: began.wait(10))
+                interrupted = interrupt_when_waiting(lambda: began.wait(10))
                 client.read_resource(CONFIG)
             except KeyboardInterrupt:
+                interrupted.set()
                 print("call interrupted")
             watch = client.watch(CONFIG)
             watch.wait_for_state(State.LIVE, timeout=10)
             try:
-                interrupt_when_waiting(lambda: None)
+                interrupted = interrupt_when_waiting(lambda: None)
                 for change in watch.changes():
                     pass
             except KeyboardInterrupt:
+                interrupted.set()
                 print("loop interrupted")
             client.close()
             """,
@@ -196,7 +203,7 @@ def test_a_fork_while_every_lock_is_held_leaves_a_child_that_reads(server: Serve
         watch.wait_until_current(timeout=10)
         upkeep = client._upkeep
         locks = [client._cache._lock, upkeep._lock, upkeep._reader._lock, upkeep._refresher._lock,
-                 upkeep._notifier._lock, watch._lock, client._transport._lock, client._connection._ids._lock]
+                 upkeep._notifier._lock, watch._lock, client._transport._lock, client._connection._changed, client._connection._negotiator._ids._lock]
         held, forked = threading.Event(), threading.Event()
 
         def holder():
