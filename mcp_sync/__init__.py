@@ -14,9 +14,10 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``errors``, ``_worker``, ``_fork``, ``_deadline``, ``_backoff``: the error tree; the only thread maker; the only at-fork hook;
   one deadline carried through many steps; how long to wait before trying again.
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
-* ``_eventstream``, ``transports``: how messages move.
+* ``_eventstream``, ``_pending``, ``transports``: how messages move.
 * ``cache``: entries, sequence, floor, generation, single flight; knows no protocol and no network.
-* ``eras``, ``negotiate``, ``connection``: what messages mean; which revision is spoken; one server.
+* ``eras``, ``sessions``, ``negotiate``, ``connection``: what messages mean; speaking with a server once it is known how; finding
+  that out; one server.
 * ``reads``: what can be read, and the one way to read it, through the cache.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
@@ -63,6 +64,7 @@ from .results import (
     TextResourceContents,
 )
 from .status import State, Status
+from .transports.stdio import Command
 from .watch import Change, Snapshot, Watch
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "Change",
     "Client",
     "ClientClosed",
+    "Command",
     "DiscoverResult",
     "Implementation",
     "InputRequired",

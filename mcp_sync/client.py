@@ -2,14 +2,14 @@
 
 import threading
 import weakref
-from typing import Any, Callable, Mapping, Optional, Union, cast
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union, cast
 from urllib.parse import urlsplit
 
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
 from .connection import Connection
-from .errors import ClientClosed, MCPSyncError
+from .errors import ClientClosed, MCPSyncError, NotSupported
 from .listening import Listening
 from .notices import SubscriptionFilter
 from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
@@ -21,6 +21,9 @@ from .results import (
     ReadResourceResult,
 )
 from .status import Status
+from .transports.base import Transport
+from .transports.http_sse import HTTPSSE
+from .transports.stdio import Command, Stdio
 from .transports.streamable_http import Auth, HTTPOptions, StreamableHTTP
 from .upkeep import Upkeep, UpkeepOptions
 from .watch import Change, Watch
@@ -36,7 +39,8 @@ class Client:
 
     Making one costs nothing: the first call connects, the first watch starts threads.
 
-    :param url: the server's MCP endpoint, ``http://`` or ``https://``.
+    :param target: the server's MCP endpoint, ``http://`` or ``https://``; or the command that starts it as a child process, as a
+        list of texts, or as a :class:`Command` that also has an environment and a directory.
     :param auth: what ``requests`` takes: ``(user, password)``, or a callable (``requests.auth.AuthBase``), which is asked again
         for every request.
     :param headers: headers sent with every request, for example ``{"Authorization": "Bearer …"}``.
@@ -63,13 +67,18 @@ class Client:
     :param verify: as in ``requests``: True, False, or the path of a bundle of certificates.
     :param cert: as in ``requests``: a client certificate.
     :param proxies: as in ``requests``; None to take them from the environment.
+    :param era: ``"auto"`` to find out what the server speaks; ``"modern"`` or ``"legacy"`` to try nothing else.
+    :param roots: what a legacy server is told of the program's root directories: URIs, or the protocol's ``Root`` objects.
+    :param on_sampling: answers a legacy server's ``sampling/createMessage``: a function from its parameters to the result.
+    :param on_elicitation: answers a legacy server's ``elicitation/create``, likewise. These run in the thread of the call that
+        the server asks in, or in one of their own if it asks unprompted.
     :param client_info: the name and version that the server is told; this package's by default.
     :raises ValueError: for a URL or a header that cannot be sent.
     """
 
     def __init__(
         self,
-        url: str,
+        target: "Union[str, Sequence[str], Command]",
         *,
         auth: Auth = None,
         headers: Optional[Mapping[str, str]] = None,
@@ -93,11 +102,17 @@ class Client:
         verify: Union[bool, str] = True,
         cert: Any = None,
         proxies: Optional[Mapping[str, str]] = None,
+        era: str = "auto",
+        roots: Iterable[Union[str, Mapping[str, Any]]] = (),
+        on_sampling: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]] = None,
+        on_elicitation: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]] = None,
         client_info: Optional[Mapping[str, Any]] = None
     ) -> None:
-        transport = StreamableHTTP(
-            HTTPOptions(
-                url,
+        transport: Transport
+        fallback: Optional[Transport] = None
+        if isinstance(target, str):
+            options = HTTPOptions(
+                target,
                 auth=auth,
                 headers=headers,
                 verify=verify,
@@ -106,7 +121,14 @@ class Client:
                 connect_timeout=connect_timeout,
                 max_message_bytes=max_message_bytes,
             )
-        )
+            transport, fallback = StreamableHTTP(options), HTTPSSE(options)
+        else:
+            if auth is not None or headers:
+                raise ValueError("a server over stdio takes its credentials from its environment: Command(argv, env=...)")
+            command = target if isinstance(target, Command) else Command(target)
+            transport = Stdio(command, max_message_bytes)
+        self._era = era
+        self._handlers, self._capabilities = _answers(roots, on_sampling, on_elicitation)
         self._share_public = share_public
         self._default_ttl = default_ttl
         self._max_stale = max_stale
@@ -124,17 +146,32 @@ class Client:
             30.0 if timeout is None else timeout,
         )
         cache: "ResourceCache[CacheableResult]" = ResourceCache(max_entries, max_bytes, monotonic)
-        self._set_up(transport, cache, principal)
+        self._set_up(transport, fallback, cache, principal)
 
-    def _set_up(self, transport: StreamableHTTP, cache: "ResourceCache[CacheableResult]", principal: str) -> None:
-        self.url = transport.where
+    def _set_up(
+        self,
+        transport: Transport,
+        fallback: Optional[Transport],
+        cache: "ResourceCache[CacheableResult]",
+        principal: str,
+    ) -> None:
+        #: The server's URL, or its command in one line.
+        self.where = self.url = transport.where
         self.principal = principal
         self._transport = transport
         self._cache = cache
         self._clock: Clock = cache.clock
-        self._connection = Connection(transport, self._client_info)
+        self._fallback = fallback
+        self._connection = Connection(
+            transport,
+            self._client_info,
+            fallback=fallback,
+            handlers=self._handlers,
+            capabilities=self._capabilities,
+            era=self._era,
+        )
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
-        name = urlsplit(self.url).hostname or "server"
+        name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
         self._closing = threading.Lock()  # guards nothing but that close() runs once
         self._closed = False
@@ -149,14 +186,21 @@ class Client:
         :param principal: who it is; any text that tells users apart. Never sent.
         :param auth: that user's credentials, as for :class:`Client`.
         :param headers: that user's headers, beside and above those of this client.
+        :raises NotSupported: over stdio, where a server is one user's.
         """
+        if not isinstance(self._transport, StreamableHTTP) or not isinstance(self._fallback, HTTPSSE):
+            raise NotSupported("a server over stdio runs for one user: start another client for another")
         if auth is None and headers is None:
             raise ValueError("as_principal() needs the credentials of that principal: give auth= or headers=")
         self._check_open()
         other = object.__new__(type(self))
         for name in ("_share_public", "_default_ttl", "_max_stale", "_timeout", "_client_info", "_upkeep_options"):
             setattr(other, name, getattr(self, name))
-        other._set_up(self._transport.with_auth(auth, headers), self._cache, principal)
+        for name in ("_era", "_handlers", "_capabilities"):
+            setattr(other, name, getattr(self, name))
+        other._set_up(
+            self._transport.with_auth(auth, headers), self._fallback.with_auth(auth, headers), self._cache, principal
+        )
         self._others.add(other)
         return other
 
@@ -326,7 +370,7 @@ class Client:
 
     def __repr__(self) -> str:
         who = " as %r" % self.principal if self.principal else ""
-        return "<Client of %s%s%s>" % (self.url, who, ", closed" if self._closed else "")
+        return "<Client of %s%s%s>" % (self.where, who, ", closed" if self._closed else "")
 
     # -- within ----------------------------------------------------------------------------------------------------------
 
@@ -354,3 +398,24 @@ class Client:
     def _check_open(self) -> None:
         if self._closed:
             raise ClientClosed()
+
+
+def _answers(
+    roots: Iterable[Union[str, Mapping[str, Any]]],
+    on_sampling: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]],
+    on_elicitation: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]],
+) -> "Tuple[Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]], Dict[str, Any]]":
+    """Return who answers the requests of a legacy server, and the capabilities that say so."""
+    handlers: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {}
+    capabilities: Dict[str, Any] = {}
+    listed = [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
+    if listed:
+        handlers["roots/list"] = lambda params: {"roots": listed}
+        capabilities["roots"] = {}
+    if on_sampling is not None:
+        handlers["sampling/createMessage"] = on_sampling
+        capabilities["sampling"] = {}
+    if on_elicitation is not None:
+        handlers["elicitation/create"] = on_elicitation
+        capabilities["elicitation"] = {}
+    return handlers, capabilities

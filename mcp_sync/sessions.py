@@ -211,7 +211,7 @@ class LegacySession(Session):
         self._last_event_id: Optional[str] = None
         self._asked: List[Request] = []
         self._answerer: Optional[Worker] = None
-        if transport.on_unclaimed is None or era.channel is not None:
+        if transport.shared_channel:
             transport.on_unclaimed = self._unclaimed
 
     @classmethod
@@ -236,7 +236,9 @@ class LegacySession(Session):
             result = answer_to(exchange, outgoing, unsettled, transport.where, lambda request: None)
             session_id = exchange.headers.get("Mcp-Session-Id")
         if session_id is not None and not (session_id and all("\x21" <= char <= "\x7e" for char in session_id)):
-            raise ProtocolError("%s gave the session an id that cannot be sent back: %s" % (transport.where, beginning_of(session_id)))
+            raise ProtocolError(
+                "%s gave the session an id that cannot be sent back: %s" % (transport.where, beginning_of(session_id))
+            )
         era = Legacy.initialized(result, session_id, channel)
         transport.send(era.notification("notifications/initialized"), deadline)
         return cls(transport, era, _described(result), ids, handlers)
@@ -458,10 +460,12 @@ class _LegacyStream(Stream):
         return self._session.era.notice(message)
 
     def widen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Optional[SubscriptionFilter]:
-        more = SubscriptionFilter(wanted.resource_subscriptions - self._granted.resource_subscriptions)
+        more = SubscriptionFilter(
+            wanted.resource_subscriptions - self._granted.resource_subscriptions, wanted.resources_list_changed
+        )
         added = self._session._subscribe(more, deadline)
         self._granted = SubscriptionFilter(
-            self._granted.resource_subscriptions | added.resource_subscriptions, self._granted.resources_list_changed
+            self._granted.resource_subscriptions | added.resource_subscriptions, added.resources_list_changed
         )
         return self._granted
 

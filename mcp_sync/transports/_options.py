@@ -67,9 +67,10 @@ class HTTPOptions:
 
     def for_principal(self, auth: Auth, headers: Optional[Mapping[str, str]]) -> "HTTPOptions":
         """Return options for the same server with other credentials, and with headers beside and above these."""
-        names = {name.lower() for name in headers or {}}
+        more = _checked_headers(headers or {})
+        names = {name.lower() for name in more}
         merged = {name: value for name, value in self.headers.items() if name.lower() not in names}
-        merged.update(headers or {})
+        merged.update(more)
         return HTTPOptions(
             self.url,
             auth=auth,
