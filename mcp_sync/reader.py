@@ -8,7 +8,7 @@ import abc
 import logging
 import random
 import threading
-from typing import Callable, FrozenSet, List, NamedTuple, Optional
+from typing import Callable, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from . import _fork
 from ._backoff import Backoff
@@ -270,6 +270,8 @@ class Reader:
                 if not self._is_current_locked(run):
                     return
                 run.asked = self._wanted
+            if self._widened(run):
+                return
             try:
                 ending = self._listen_once(run)
             except Exception:
@@ -336,6 +338,31 @@ class Reader:
                 self._must_poll()
             if self._clock() >= end:
                 return polling
+
+    def _widened(self, run: _Run) -> bool:
+        """Where a stream can be made wider as it is (legacy), do that for a successor, which is then not needed any more."""
+        with self._lock:
+            first = self._run
+            if run is not self._successor or first is None or first.stream is None or not first.live:
+                return False
+            stream, asked = first.stream, run.asked
+        try:
+            granted = stream.widen(asked, Deadline(self._ack_timeout, "the subscriptions", self._clock))
+        except MCPSyncError as error:
+            _log.info("%s: the stream of notices could not be made wider: %s", self._name, error)
+            return False
+        if granted is None:
+            return False
+        covered, catalog = _compared(asked, granted)
+        with self._lock:
+            if self._run is not first or self._successor is not run:
+                return False
+            order = self._next_order_locked()
+            first.asked = asked
+            further = self._successor = _Run() if self._wanted and not asked.contains(self._wanted) else None
+        self._sink.stream_opened(order, asked, covered, catalog, True)
+        self._start(further)
+        return True
 
     # -- one stream ------------------------------------------------------------------------------------------------------
 
@@ -428,9 +455,7 @@ class Reader:
 
     def _acknowledged(self, run: _Run, asked: SubscriptionFilter, granted: SubscriptionFilter) -> bool:
         """Compare, and take over. Return whether the stream is of any use."""
-        spelled = {canonical(uri) for uri in granted.resource_subscriptions}
-        covered = frozenset(uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
-        catalog = asked.resources_list_changed and granted.resources_list_changed
+        covered, catalog = _compared(asked, granted)
         if not covered and not catalog:
             return False
         with self._lock:
@@ -452,3 +477,10 @@ class Reader:
             replaced.stream.exchange.interrupt()
         self._start(further)
         return True
+
+
+def _compared(asked: SubscriptionFilter, granted: SubscriptionFilter) -> Tuple[FrozenSet[str], bool]:
+    """Return which of the asked URIs, and whether the catalog, are granted; spelling aside."""
+    spelled = {canonical(uri) for uri in granted.resource_subscriptions}
+    covered = frozenset(uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
+    return covered, asked.resources_list_changed and granted.resources_list_changed
