@@ -8,6 +8,7 @@ from ._deadline import Deadline
 from .connection import Connection
 from .eras.base import Ended
 from .errors import NotSupported, ProtocolError, RequestTimeout, TransportError
+from .jsonrpc import METHOD_NOT_FOUND
 from .notices import Acknowledged, Notice, SubscriptionFilter
 
 __all__ = ["Listening"]
@@ -126,6 +127,8 @@ class Listening:
             raise said
         if isinstance(said, Ended):
             self._end(said.how)
+            if said.error is not None and said.error.code == METHOD_NOT_FOUND:
+                raise NotSupported("%s does not know subscriptions/listen: poll instead" % self._where) from said.error
             if said.error is not None:
                 raise said.error
         return said
