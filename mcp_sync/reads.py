@@ -235,8 +235,18 @@ class Reads:
         started = self._clock()
         if query.method == "resources/read":
             uri = query.uri or ""
+            catalog = self.fresh(CATALOG)
+            listed = catalog.find(uri) if isinstance(catalog, ListResourcesResult) else None
             raw = self.connection.call("resources/read", {"uri": uri}, deadline=deadline)
-            return ReadResourceResult.from_wire(raw, uri, started, self._clock(), started_at, self._clock)
+            return ReadResourceResult.from_wire(
+                raw,
+                uri,
+                started,
+                self._clock(),
+                started_at,
+                self._clock,
+                None if listed is None else listed.last_modified,
+            )
         if query is DISCOVER or query.method == "server/discover":
             raw = self.connection.call("server/discover", deadline=deadline)
             return DiscoverResult.from_wire(raw, started, self._clock(), started_at, self._clock)

@@ -111,6 +111,15 @@ class ListResourcesResult(CacheableResult):
         """The URIs, in the server's order."""
         return tuple(resource.uri for resource in self.resources)
 
+    def find(self, uri: str) -> Optional[Resource]:
+        """Return the line about ``uri``, or None if it is not listed."""
+        # Made at first use, as the version is.
+        index: Optional[Dict[str, Resource]] = self.__dict__.get("_index")
+        if index is None:
+            index = {resource.uri: resource for resource in self.resources}
+            object.__setattr__(self, "_index", index)
+        return index.get(uri)
+
     def content(self) -> Any:
         return self.raw.get("resources")
 

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import datetime
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Tuple, Union
 
@@ -93,10 +94,12 @@ class ReadResourceResult(CacheableResult):
 
     :param uri: the URI that was asked for.
     :param contents: its parts; most resources have one.
+    :param listed_last_modified: when the resource last changed according to the catalog, if a current one was at hand.
     """
 
     uri: str = ""
     contents: Tuple[Contents, ...] = ()
+    listed_last_modified: Optional[datetime.datetime] = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -124,21 +127,31 @@ class ReadResourceResult(CacheableResult):
 
     @property
     def last_modified(self) -> Optional[datetime.datetime]:
-        """The newest moment of change that the server tells of any part, or None."""
-        return max((part.last_modified for part in self.contents if part.last_modified is not None), default=None)
+        """When it last changed, as far as the server tells: with a part of the content, or in the catalog. None if nowhere."""
+        told = [part.last_modified for part in self.contents] + [self.listed_last_modified]
+        return max((moment for moment in told if moment is not None), default=None)
 
     def content(self) -> Any:
         return self.raw.get("contents")
 
     @classmethod
     def from_wire(
-        cls, raw: Any, uri: str, started: float, received: float, started_at: float, clock: Clock
+        cls,
+        raw: Any,
+        uri: str,
+        started: float,
+        received: float,
+        started_at: float,
+        clock: Clock,
+        listed_last_modified: Optional[datetime.datetime] = None,
     ) -> "ReadResourceResult":
         """Read a result.
 
         :raises ProtocolError: if there is no list of contents in it.
         """
-        listed = list_field(raw, "contents")
+        list_field(raw, "contents")
+        raw = _lean(raw)
+        listed = raw["contents"]
         contents = tuple(part for part in (_contents(item, uri) for item in listed) if part is not None)
         if listed and not contents:
             raise ProtocolError("the server sent contents of %s without text or blob: %s" % (uri, beginning_of(listed)))
@@ -153,4 +166,28 @@ class ReadResourceResult(CacheableResult):
             clock,
             uri,
             contents,
+            listed_last_modified,
         )
+
+
+#: The last ``_meta`` that was seen: a server says the same of itself with every result.
+_last_meta: Dict[str, Any] = {}
+
+
+def _lean(raw: Dict[str, Any]) -> Dict[str, Any]:
+    """Return an equal result that shares with all others what they have in common: names of fields, and ``_meta``.
+
+    For a small text these are most of what a result weighs, and thousands of them are kept.
+    """
+    global _last_meta
+    lean = {sys.intern(name): value for name, value in raw.items()}
+    lean["contents"] = [
+        {sys.intern(name): value for name, value in part.items()} if isinstance(part, dict) else part
+        for part in raw["contents"]
+    ]
+    meta = raw.get("_meta")
+    if isinstance(meta, dict):
+        if meta != _last_meta:
+            _last_meta = meta
+        lean["_meta"] = _last_meta
+    return lean

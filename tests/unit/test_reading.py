@@ -321,3 +321,13 @@ def test_eight_threads_read_and_expire_and_change_without_an_error(server: Serve
             assert not thread.is_alive()
         assert errors == []
         client._cache.check()
+
+
+def test_a_result_knows_from_a_current_catalog_when_it_last_changed(server: Server, client: Client) -> None:
+    server.add("docs://dated", "x", last_modified="2026-11-30T12:00:00Z")
+    assert client.read_resource("docs://dated").last_modified is None, "no catalog is at hand"
+    with client.watch("docs://dated", catalog=True) as watch:
+        watch.wait_until_current(timeout=10)
+        moment = client.read_resource("docs://dated", cache_mode="refresh").last_modified
+        assert moment is not None and moment.isoformat() == "2026-11-30T12:00:00+00:00"
+        assert client.read_resource(CONFIG, cache_mode="refresh").last_modified is None
