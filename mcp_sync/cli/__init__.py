@@ -1,0 +1,17 @@
+"""The command line ``mcp-sync``, also ``python -m mcp_sync``: a person, or a shell script, at a terminal.
+
+Where things are, from the bottom up; a file imports only from those before it:
+
+* ``exits``: the exit codes, and which error gives which;
+* ``output``: standard output and the log; text made fit for a terminal; tables;
+* ``waiting``: how to wait so that Ctrl-C is heard; signals;
+* ``arguments``: the options and the help;
+* ``once``: the commands ``info``, ``list`` and ``read``;
+* ``watched``, ``lines``, ``screen``, ``board``, ``watching``: the command ``watch``;
+* ``telling``: the command ``demo``;
+* ``program``: :func:`main`, from the arguments to the exit code.
+"""
+
+from .program import main
+
+__all__ = ["main"]
