@@ -65,7 +65,7 @@ from .results import (
 )
 from .status import State, Status
 from .transports.stdio import Command
-from .watch import Change, Snapshot, Watch
+from .watch import Change, Held, Snapshot, Watch
 
 __all__ = [
     "AuthorizationError",
@@ -75,6 +75,7 @@ __all__ = [
     "ClientClosed",
     "Command",
     "DiscoverResult",
+    "Held",
     "Implementation",
     "InputRequired",
     "ListResourceTemplatesResult",

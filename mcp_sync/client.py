@@ -156,7 +156,7 @@ class Client:
         principal: str,
     ) -> None:
         #: The server's URL, or its command in one line.
-        self.where = self.url = transport.where
+        self.where = transport.where
         self.principal = principal
         self._transport = transport
         self._cache = cache

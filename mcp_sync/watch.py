@@ -15,7 +15,7 @@ from .reads import CATALOG, Query, read_query
 from .results import CacheableResult, ListResourcesResult, ReadResourceResult
 from .status import State, Status
 
-__all__ = ["Change", "Snapshot", "Watch"]
+__all__ = ["Change", "Held", "Snapshot", "Watch"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -60,6 +60,19 @@ class _Known(NamedTuple):
     result: Optional[CacheableResult]
     missing: Optional[MCPSyncError]
     generation: int
+
+
+class Held(NamedTuple):
+    """What is held of one watched resource, or of the catalog. Immutable; any thread.
+
+    :param result: the newest copy, labelled stale if it is; None if there is none.
+    :param error: why there is none, or why there is no newer one; None if nothing went wrong.
+    :param current: whether this is how things are, as far as anyone knows; of something missing too.
+    """
+
+    result: Optional[CacheableResult]
+    error: Optional[MCPSyncError]
+    current: bool
 
 
 class Keeper(abc.ABC):
@@ -277,6 +290,25 @@ class Watch:
         """Have ``listener(status)`` called when the status has changed; as for :meth:`on_change`."""
         with self._lock:
             self._status_listeners.append(listener)
+
+    def held(self, uri: Optional[str] = None) -> Held:
+        """Return what is held of one of its resources, without asking the server: for status pages and the like.
+
+        :param uri: the resource, as it was given to the watch; None for the catalog.
+        :raises KeyError: if this watch does not watch it.
+        """
+        query = CATALOG if uri is None else read_query(uri)
+        if query not in self._queries:
+            raise KeyError(uri)
+        with self._lock:
+            known, error = self._known.get(query), self._errors.get(query)
+        fresh = self._keeper.fresh(query)
+        if fresh is not None:
+            return Held(fresh, None, True)
+        if known is None:
+            return Held(None, error, False)
+        result = None if known.result is None else known.result.as_stale()
+        return Held(result, error or known.missing, self._is_current(query, known))
 
     # -- one task, one version -------------------------------------------------------------------------------------------
 

@@ -5,10 +5,11 @@ import getpass
 import math
 import os
 import sys
-from typing import Dict, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
 from urllib.parse import unquote
 
 from .._version import __version__
+from ..negotiate import ERAS
 from .exits import EXIT_CODES, USAGE
 from .output import complain
 
@@ -25,6 +26,7 @@ examples:
   mcp-sync list http://127.0.0.1:8000/mcp
   mcp-sync read http://127.0.0.1:8000/mcp docs://service/config > config.txt
   mcp-sync watch http://127.0.0.1:8000/mcp --all
+  mcp-sync list -- python my_server.py                       a server that speaks over stdio is started, and ended
 
 'mcp-sync COMMAND --help' tells more about each.""",
     "info": """\
@@ -55,6 +57,7 @@ examples:
   mcp-sync watch https://docs.example.com/mcp --all --poll-interval 5
   mcp-sync watch https://docs.example.com/mcp docs://a docs://b | while read -r line; do ...; done
   mcp-sync watch --count 1 --duration 60 https://docs.example.com/mcp docs://a && deploy
+  mcp-sync watch --all -- npx -y @modelcontextprotocol/server-everything stdio
 
 On a terminal, one table shows each resource, whether the copy held here is current, its age, its version, and what
 keeps it current: listening (the server tells of changes), polling (it does not, so it is read at intervals), or nothing
@@ -104,7 +107,9 @@ def parse(argv: Optional[Sequence[str]]) -> argparse.Namespace:
     :param argv: the arguments; None for those of the process.
     :raises SystemExit: after the help was printed, or a complaint.
     """
-    arguments, left = _parser().parse_known_args(argv)
+    texts, server = _without_server_command(sys.argv[1:] if argv is None else list(argv))
+    arguments, left = _parser().parse_known_args(texts)
+    arguments.server_command = server
     wrong = None
     # argparse takes all URIs from one place only; they may stand before and after options.
     if hasattr(arguments, "uris") and not any(text.startswith("-") for text in left):
@@ -112,6 +117,8 @@ def parse(argv: Optional[Sequence[str]]) -> argparse.Namespace:
         left = []
     if left:
         wrong = "unknown: %s" % " ".join(left)
+    elif server is not None and (not server or arguments.command == "demo"):
+        wrong = "what follows '--' is the command that starts a server"
     elif arguments.command is None:
         wrong = "which command? %s" % ", ".join(name for name, _, _ in _COMMANDS)
     elif arguments.command == "watch" and not (arguments.uris or arguments.catalog or arguments.all):
@@ -120,6 +127,22 @@ def parse(argv: Optional[Sequence[str]]) -> argparse.Namespace:
         complain_of_usage(wrong, arguments.command)
         raise SystemExit(USAGE)
     return arguments
+
+
+#: Stands where the URL would, if a server is started instead.
+_STARTED = "stdio:"
+
+
+def _without_server_command(texts: List[str]) -> Tuple[List[str], Optional[List[str]]]:
+    """Take from the arguments what follows ``--``: the command of a server that speaks over stdio."""
+    if "--" not in texts:
+        return texts, None
+    at = texts.index("--")
+    texts, server = texts[:at], texts[at + 1 :]
+    command = next((index for index, text in enumerate(texts) if not text.startswith("-")), None)
+    if command is not None:
+        texts.insert(command + 1, _STARTED)
+    return texts, server
 
 
 def _parser() -> Parser:
@@ -132,7 +155,12 @@ def _parser() -> Parser:
 
 
 def _add_server(command: Parser) -> None:
-    command.add_argument("url", metavar="URL", help="the server's MCP endpoint, http:// or https://")
+    command.add_argument(
+        "url",
+        metavar="URL",
+        help="the server's MCP endpoint, http:// or https://; instead of it, '-- COMMAND ...' at the end starts a server "
+        "that speaks over stdio",
+    )
     server = command.add_argument_group("the server")
     server.add_argument(
         "--header",
@@ -148,6 +176,12 @@ def _add_server(command: Parser) -> None:
         metavar="TOKEN",
         help="send this token (Authorization: Bearer ...); '-' takes it from the first line of standard input. The "
         "environment variable %s does the same without showing it in the list of processes" % BEARER_VARIABLE,
+    )
+    server.add_argument(
+        "--era",
+        choices=ERAS,
+        default="auto",
+        help="speak only revisions from 2026-07-28 on (modern), or only those before (legacy), instead of finding out",
     )
     server.add_argument("--ca-bundle", metavar="FILE", type=_file, help="trust the certificates in this file")
     server.add_argument(

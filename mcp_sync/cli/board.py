@@ -92,7 +92,7 @@ class TableTeller(Teller):
 
     def _connection(self, status: Status, columns: int) -> List[str]:
         # The state goes first, since that is not what is shortened.
-        parts = ["%s: %s" % (_in_words(status), clean(self._watched.client.url))]
+        parts = ["%s: %s" % (_in_words(status), clean(self._watched.client.where))]
         if status.last_contact is not None:
             heard = datetime.datetime.now().timestamp() - status.last_contact
             parts.append("heard on the stream %s ago" % _age(heard))
@@ -128,12 +128,11 @@ class TableTeller(Teller):
 
     def _table(self, names: List[Optional[str]], status: Status, columns: int) -> List[str]:
         held = {name: self._watched.held(name) for name in names}
-        missing = self._watched.missing() if None in held.values() else set()
         rows = [_HEADING]
         for name in names:
             result = held[name]
             if result is None:
-                state, age, version = "missing" if name in missing else "not read", "", ""
+                state, age, version = "missing" if self._watched.is_missing(name) else "not read", "", ""
             else:
                 state, age, version = "stale" if result.stale else "current", _age(result.age), result.version
             rows.append([self._name(name, result), state, age, version, _kept_by(name, status)])

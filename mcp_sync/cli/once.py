@@ -35,7 +35,7 @@ def info(client: Client, arguments: argparse.Namespace, output: Output) -> int:
 
 def _info_document(client: Client, found: DiscoverResult) -> Dict[str, Any]:
     return {
-        "url": client.url,
+        "url": client.where,
         "name": found.server_info.name,
         "title": found.server_info.title,
         "version": found.server_info.version,
@@ -53,7 +53,7 @@ def _info_lines(client: Client, found: DiscoverResult) -> List[str]:
     spoken = ", ".join(found.supported_versions)
     rows = [
         ("Server", name if not server.title or server.title == server.name else "%s (%s)" % (name, server.name)),
-        ("Address", client.url),
+        ("Address", client.where),
         ("Protocol", client.protocol_version + (" (the server speaks %s)" % spoken if spoken else "")),
         ("Capabilities", ", ".join(_capability(*item) for item in sorted(found.capabilities.items())) or "none"),
         ("Tells of changes", _notifies(found)),
@@ -85,7 +85,7 @@ def _notifies(found: DiscoverResult) -> str:
 
 def list_(client: Client, arguments: argparse.Namespace, output: Output) -> int:
     """``mcp-sync list``."""
-    document: Dict[str, Any] = {"url": client.url}
+    document: Dict[str, Any] = {"url": client.where}
     if arguments.templates:
         templates = interruptibly(client.list_resource_templates)
         what, heading = "templates", ["URI TEMPLATE", "NAME", "TYPE"]

@@ -6,11 +6,12 @@ import logging
 import signal
 import sys
 import traceback
-from typing import Iterator, Optional, Sequence
+from typing import Iterator, Optional, Sequence, Union
 
 from .._version import __version__
 from ..client import Client
 from ..errors import MCPSyncError
+from ..transports.stdio import Command
 from . import exits
 from .arguments import complain_of_usage, credentials_of, parse
 from .once import info, list_, read
@@ -87,15 +88,21 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
     if arguments.command == "demo":
         return demo(arguments, output)
     try:
-        url, auth, headers = credentials_of(arguments)
+        target: Union[str, Command]
+        target, auth, headers = credentials_of(arguments)
         arguments.credentials = auth is not None or bool(headers)
+        if arguments.server_command is not None:
+            target = Command(arguments.server_command)
+            # A token in the environment is meant for whoever can use it; the child can take it from there.
+            headers = {name: value for name, value in headers.items() if arguments.bearer or arguments.headers}
         client = Client(
-            url,
+            target,
             auth=auth,
             headers=headers,
             timeout=arguments.timeout,
             connect_timeout=min(_CONNECT_TIMEOUT, arguments.timeout),
             verify=arguments.ca_bundle or True,
+            era=arguments.era,
             listen=not getattr(arguments, "no_listen", False),
             poll_interval=getattr(arguments, "poll_interval", 30.0),
             client_info={"name": "mcp-sync", "version": __version__},

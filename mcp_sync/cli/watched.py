@@ -1,15 +1,14 @@
 """What ``watch`` watches, what is known of it, and who is told."""
 
 import dataclasses
-import math
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Iterator, List, Optional
 
 from ..client import Client
-from ..errors import MCPSyncError, StaleError
+from ..errors import AuthorizationError, ResourceNotFound
 from ..results import CacheableResult, ListResourcesResult
 from ..status import Status
-from ..watch import Change, Watch
+from ..watch import Change, Held, Watch
 
 __all__ = ["CATALOG_NAME", "Teller", "Watched"]
 
@@ -60,23 +59,18 @@ class Watched:
 
     def held(self, uri: Optional[str]) -> Optional[CacheableResult]:
         """Return the copy that is held of a resource, or of the catalog for None, without asking the server."""
-        nothing_asked: Dict[str, Any] = {"stale_ok": True, "max_stale": math.inf, "timeout": 0}
-        try:
-            if uri is None:
-                return self.client.list_resources(**nothing_asked)
-            return self.client.read_resource(uri, **nothing_asked)
-        except MCPSyncError:
-            return None  # there is none
+        return self._held(uri).result
 
-    def missing(self) -> Set[str]:
-        """Return the URIs that do not exist, as far as is known."""
-        missing: Set[str] = set()
+    def is_missing(self, uri: Optional[str]) -> bool:
+        """Return whether a resource does not exist, or may not be seen, as far as is known."""
+        held = self._held(uri)
+        return held.result is None and isinstance(held.error, (AuthorizationError, ResourceNotFound))
+
+    def _held(self, uri: Optional[str]) -> Held:
         for one in self._watches:
-            try:
-                missing.update(one.snapshot().missing)
-            except StaleError:
-                pass  # something was not read yet
-        return missing
+            if one.catalog if uri is None else uri in one.uris:
+                return one.held(uri)
+        return Held(None, None, False)
 
     @property
     def is_current(self) -> bool:

@@ -26,6 +26,7 @@ from .base import ChannelLost, Outgoing, Received, Transport
 
 __all__ = ["HTTPSSE"]
 
+
 class _Channel:
     """One open stream, and the address that it named."""
 
