@@ -105,6 +105,33 @@ class HTTPExchange(Exchange):
         :raises TransportError: if there is no answer, or one that says so.
         :raises ProtocolError: if there is one that makes no sense.
         """
+        self._request(message)
+        assert self._body is not None
+        self._answer = Answer(self._body, self._where, self._outgoing, self._pool.options.max_message_bytes)
+        try:
+            self._messages = self._answer.messages()
+        except Exception as error:
+            self._fail(error, answering=True)
+
+    def send_only(self, message: Optional[bytes]) -> None:
+        """Send what has no answer, and look only whether the server took it.
+
+        :raises TransportError: if it did not.
+        """
+        self._request(message)
+        assert self._body is not None and self.status is not None
+        if self.status >= 300:
+            self._fail(
+                TransportError(
+                    "%s answered %s with HTTP status %d" % (self._where, self._method, self.status), status=self.status
+                ),
+                answering=True,
+            )
+        # "Accepted", usually; if there is more of it than fits into one piece, the connection is not used again.
+        self._body.farewell()
+
+    def _request(self, message: Optional[bytes]) -> None:
+        """Send the request, and read the answer's headers."""
         url: Optional[str] = None
         again = self._outgoing.repeatable
         redirects = 0
@@ -126,11 +153,6 @@ class HTTPExchange(Exchange):
         self.status = raw.status
         self.headers = raw.headers
         self.retry_after = retry_after_seconds(raw.headers.get("Retry-After"))
-        self._answer = Answer(self._body, self._where, self._outgoing, self._pool.options.max_message_bytes)
-        try:
-            self._messages = self._answer.messages()
-        except Exception as error:
-            self._fail(error, answering=True)
 
     def _redirected(self, raw: Any, url: str, redirects: int) -> str:
         """Return where to go instead, after giving up the connection; refuse to go elsewhere than the same origin."""

@@ -11,15 +11,13 @@ eras. Here is who owns what; from the bottom up, each file importing only those 
 """
 
 import threading
-from typing import Dict, Mapping, Optional
+from typing import Callable, Dict, Mapping, Optional
 
 from .. import _fork
 from .._deadline import Deadline
-from ..errors import MCPSyncError, TransportError
+from ..errors import TransportError
 from ..jsonrpc import encode
 from ._exchange import HTTPExchange
-from ._failures import failure
-from ._guard import Guard
 from ._options import Auth, HTTPOptions
 from ._pool import Pool
 from .base import Outgoing, Transport
@@ -44,7 +42,9 @@ class StreamableHTTP(Transport):
         _fork.register(self)
 
     def exchange(self, outgoing: Outgoing, deadline: Deadline) -> HTTPExchange:
-        return self._exchange(HTTPExchange(self._opened(), outgoing, deadline, self._ended), encode(outgoing.message))
+        exchange = HTTPExchange(self._opened(), outgoing, deadline, self._ended)
+        self._begun(exchange, exchange.send, encode(outgoing.message))
+        return exchange
 
     def unsolicited(
         self, headers: Mapping[str, str], deadline: Deadline, channel: Optional[int] = None, after: Optional[str] = None
@@ -54,26 +54,34 @@ class StreamableHTTP(Transport):
         if after is not None:
             asked["Last-Event-ID"] = after
         outgoing = Outgoing({}, asked, repeatable=True, streaming=True)
-        return self._exchange(HTTPExchange(self._opened(), outgoing, deadline, self._ended, "GET"), None)
+        exchange = HTTPExchange(self._opened(), outgoing, deadline, self._ended, "GET")
+        self._begun(exchange, exchange.send, None)
+        return exchange
 
     def send(self, outgoing: Outgoing, deadline: Deadline) -> None:
-        self._without_answer("POST", encode(outgoing.message), outgoing.headers, deadline)
+        exchange = HTTPExchange(self._opened(), outgoing, deadline, self._ended)
+        self._begun(exchange, exchange.send_only, encode(outgoing.message))
+        exchange.close()
 
     def end_session(self, headers: Mapping[str, str], deadline: Deadline) -> None:
-        self._without_answer("DELETE", None, headers, deadline)
+        exchange = HTTPExchange(self._opened(), Outgoing({}, headers, repeatable=True), deadline, self._ended, "DELETE")
+        self._begun(exchange, exchange.send_only, None)
+        exchange.close()
 
-    def _exchange(self, exchange: HTTPExchange, message: Optional[bytes]) -> HTTPExchange:
+    def _begun(
+        self, exchange: HTTPExchange, send: Callable[[Optional[bytes]], None], message: Optional[bytes]
+    ) -> None:
+        """Begin an exchange, known to whoever closes the transport."""
         with self._lock:
             # Asked again: the transport may have been closed since, and nobody would interrupt this exchange then.
             if self._closed:
                 raise self._is_closed()
             self._exchanges[id(exchange)] = exchange
         try:
-            exchange.send(message)
+            send(message)
         except BaseException:
             exchange.close()
             raise
-        return exchange
 
     def with_auth(self, auth: Auth, headers: Optional[Mapping[str, str]]) -> "StreamableHTTP":
         """Return a transport to the same server for another principal, over the same connections."""
@@ -95,22 +103,6 @@ class StreamableHTTP(Transport):
         self._lock = threading.Lock()
         self._pool = None
         self._exchanges = {}
-
-    def _without_answer(self, verb: str, body: Optional[bytes], headers: Mapping[str, str], deadline: Deadline) -> None:
-        """Send something, and only look whether the server took it."""
-        guard = Guard(deadline)
-        try:
-            raw = self._opened().request(verb, body, headers, guard, None)
-            status = raw.status
-            # Only what has no body for certain is given back; a body may have no end.
-            empty = status == 204 or raw.headers.get("Content-Length") == "0"
-            raw.release_conn() if empty else raw.close()
-        except MCPSyncError:
-            raise
-        except Exception as error:
-            raise failure(error, guard, self.where, verb, self._options.connect_timeout, False)[0] from error
-        if status >= 300:
-            raise TransportError("%s answered %d to what has no answer" % (self.where, status), status=status)
 
     def _opened(self) -> Pool:
         pool = self._pool

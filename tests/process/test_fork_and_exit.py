@@ -203,7 +203,8 @@ def test_a_fork_while_every_lock_is_held_leaves_a_child_that_reads(server: Serve
         watch.wait_until_current(timeout=10)
         upkeep = client._upkeep
         locks = [client._cache._lock, upkeep._lock, upkeep._reader._lock, upkeep._refresher._lock,
-                 upkeep._notifier._lock, watch._lock, client._transport._lock, client._connection._changed, client._connection._negotiator._ids._lock]
+                 upkeep._notifier._lock, watch._lock, client._transport._lock, client._connection._changed,
+                 client._connection._negotiator._ids._lock]
         held, forked = threading.Event(), threading.Event()
 
         def holder():
