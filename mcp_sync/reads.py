@@ -11,9 +11,17 @@ from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Tu
 from ._deadline import Clock, Deadline
 from .cache import Coverage, Entry, ResourceCache, Ticket
 from .connection import Connection
-from .errors import AuthorizationError, MCPSyncError, ProtocolError, ResourceNotFound, ServerError, StaleError
+from .errors import (
+    AuthorizationError,
+    MCPSyncError,
+    NotSupported,
+    ProtocolError,
+    ResourceNotFound,
+    ServerError,
+    StaleError,
+)
 from .freshness import PUBLIC
-from .jsonrpc import INVALID_PARAMS
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from .results import (
     CacheableResult,
     DiscoverResult,
@@ -231,6 +239,16 @@ class Reads:
             self.cache.abandon_read(shared)
 
     def _read(self, query: Query, deadline: Deadline) -> CacheableResult:
+        try:
+            return self._asked(query, deadline)
+        except ServerError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            raise NotSupported(
+                "%s does not know %s; discover().capabilities says what it can do" % (self.connection.transport.where, query.method)
+            ) from error
+
+    def _asked(self, query: Query, deadline: Deadline) -> CacheableResult:
         started_at = time.time()
         started = self._clock()
         if query.method == "resources/read":

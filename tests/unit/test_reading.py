@@ -10,6 +10,7 @@ from mcp_sync import (
     Client,
     ClientClosed,
     InputRequired,
+    NotSupported,
     ProtocolError,
     RequestTimeout,
     ResourceNotFound,
@@ -331,3 +332,12 @@ def test_a_result_knows_from_a_current_catalog_when_it_last_changed(server: Serv
         moment = client.read_resource("docs://dated", cache_mode="refresh").last_modified
         assert moment is not None and moment.isoformat() == "2026-11-30T12:00:00+00:00"
         assert client.read_resource(CONFIG, cache_mode="refresh").last_modified is None
+
+
+def test_a_server_that_does_not_know_a_method_is_told_apart_with_the_method_it_does_not_know(
+    server: Server, client: Client
+) -> None:
+    server.inject(faults.JsonRpcError(-32601, "Method not found", http_status=404), method="resources/list", times=1)
+    with pytest.raises(NotSupported, match="does not know resources/list") as caught:
+        client.list_resources()
+    assert isinstance(caught.value.__cause__, ServerError)
