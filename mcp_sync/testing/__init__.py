@@ -29,18 +29,38 @@ It needs nothing but the standard library, starts in a millisecond, and does wha
 
 With pytest, take the fixture ``mcp_server``, which is such a server, started.
 
+It is a server of the modern era (2026-07-28) unless you ask for another::
+
+    Server(eras=["legacy"])                          # handshake, sessions, subscriptions, GET stream
+    Server(eras=["modern", "legacy"])                # both on one path
+    Server(eras=["legacy"], sessions=False, get_stream=False, modern_probe="400 html")
+    Server(transport="http+sse")                     # the transport of 2024-11-05
+    StdioServer(eras=["legacy"])                     # a process that the client starts: server.command
+
+In the legacy era a server asks as well: ``server.ask("roots/list")``; its sessions end: ``server.expire_sessions()``;
+and its streams are resumed: ``Server(eras=["legacy"], resumable=True)`` with ``faults.CutAndResume``.
+``python -m mcp_sync.testing.stdio`` is a server on standard input and output for trying things at a terminal.
+
 Where things are, from the bottom up; a file imports only from those before it:
 
-* ``protocol``: messages, and what a server must refuse; ``wire``: one TCP connection;
-* ``request``: what came in; ``streams``: who listens; ``answer``: what will go out; ``outlet``: its bytes;
-* ``resources``: what the server holds; ``methods``: what it does for each method;
+* ``settings``, ``waiting``, ``protocol``: what does not change; where threads wait; messages, and what a server must
+  refuse; ``wire``: one TCP connection;
+* ``request``: what came in; ``streams``: who listens; ``resumption``: what is sent again; ``questions``, ``session``,
+  ``sessions``: clients of the legacy era; ``answer``: what will go out; ``outlet``: its bytes;
+* ``resources``: what the server holds; ``methods``: what it does for each method; ``modern``, ``legacy``: what the eras
+  make of that;
 * ``call``: what a fault is; ``faults``: those that come with the package; ``control``: gates, and faults that wait;
   ``recorder``: what was asked;
-* ``connection``: one connection from its first request to its end; ``acceptor``: the listening socket; ``lifecycle``:
-  the port and all connections;
-* ``server``: all of it behind one object.
+* ``exchange``: one request on its way, over whatever transport; ``probe``: answers to a modern request from a server
+  that knows none; ``face``, ``streamable``: what answers HTTP requests; ``connection``: one HTTP connection from its
+  first request to its end;
+* ``turns``, ``channel``: requests that share one way in and out; ``sse``: HTTP+SSE; ``relay``: the process that a
+  client starts; ``process``: serving it;
+* ``acceptor``: the listening socket; ``lifecycle``: the port and all connections;
+* ``holdings``, ``scripting``, ``server``: all of it behind one object; ``stdio_server``, ``stdio``: its twin, and the
+  program.
 
-It speaks revision 2026-07-28. It is made for tests: it trusts its users, and is not meant to serve anything else.
+It is made for tests: it trusts its users, and is not meant to serve anything else.
 """
 
 from . import faults
@@ -49,5 +69,7 @@ from .call import Call, Fault
 from .control import Gate, Injection
 from .request import Request
 from .server import Server
+from .session import Session
+from .stdio_server import StdioServer
 
-__all__ = ["Answer", "Call", "Fault", "Gate", "Injection", "Request", "Server", "faults"]
+__all__ = ["Answer", "Call", "Fault", "Gate", "Injection", "Request", "Server", "Session", "StdioServer", "faults"]

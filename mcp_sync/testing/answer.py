@@ -22,6 +22,7 @@ class Answer:
         one event, and bytes among them go out untouched.
     :param events: send ``items`` as an event stream, not as one JSON document.
     :param stream: the listen stream that follows ``items``; it lasts until one side ends it.
+    :param resumable: whether the events have ids, and are kept for a client that resumes the stream (legacy era).
     :param body: the body, as bytes, in place of ``items``.
     :param status: the HTTP status.
     :param headers: names and values besides those that follow from the rest.
@@ -40,6 +41,7 @@ class Answer:
     items: Tuple[Item, ...] = ()
     events: bool = False
     stream: Optional[Stream] = None
+    resumable: bool = False
     body: Optional[bytes] = None
     status: int = 200
     headers: Tuple[Tuple[str, str], ...] = ()

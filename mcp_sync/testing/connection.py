@@ -1,78 +1,47 @@
-"""Serving one connection: read a request, find its answer, send it, and again.
-
-The order in which a request meets things: it is recorded, held by gates at ``"arrival"``, given to its faults, checked
-and looked up, held by gates at ``"answer"``, and sent.
-"""
+"""Serving one HTTP connection: read a request, find its answer, send it, and again."""
 
 import logging
 import time
-import urllib.parse
-from typing import Optional, Tuple
+from typing import Callable, Iterable, List, Optional
 
-from .answer import EVENT_STREAM, JSON, Answer
-from .call import Call, Fault
-from .control import Control
-from .methods import Methods, Settings
+from .answer import Answer
+from .exchange import Core, Dealt, Exchange
+from .face import Face
 from .outlet import Cut, Outlet
-from .protocol import (
-    INTERNAL_ERROR,
-    Forbidden,
-    Refusal,
-    check_request,
-    decode,
-    error_response,
-)
-from .recorder import Recorder
-from .request import Authenticate, Request, read_request
-from .streams import Stream, Streams
-from .wire import Disconnected, Wire
+from .protocol import Item
+from .request import Request, read_request
+from .resumption import EventLog
+from .streams import Stream
+from .waiting import Disconnected
+from .wire import Wire
 
 _log = logging.getLogger(__name__)
 
-#: What a 401 asks for.
-CHALLENGE = 'Bearer realm="mcp_sync-testing"'
 # Enough for proxies and clients to see that the stream lives; the empty line keeps readers in step that want one.
 _COMMENT = b": keep-alive\n\n"
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-
-
-class _Dealt(Exception):
-    """A fault has dealt with the connection itself."""
 
 
 class Connection:
     """The life of one accepted connection.
 
     :param wire: the connection.
-    :param host: the address that the server listens on; an ``Origin`` must name it, or this machine.
-    :param path: the path of the endpoint.
-
-    The rest is what all connections of a server share.
+    :param core: what all connections of a server share.
+    :param exchange: makes what serves a request.
 
     Threads: one thread calls :meth:`serve`, once.
     """
 
-    def __init__(self, wire: Wire, host: str, path: str, settings: Settings, authenticate: Optional[Authenticate],
-                 methods: Methods, streams: Streams, control: Control, recorder: Recorder) -> None:
+    def __init__(self, wire: Wire, core: Core, exchange: Callable[[Request, Wire], "HttpExchange"]) -> None:
         self._wire = wire
-        self._host = host
-        self._path = path
-        self._settings = settings
-        self._authenticate = authenticate
-        self._methods = methods
-        self._streams = streams
-        self._control = control
-        self._recorder = recorder
-        # Of the exchange under way:
-        self._stream: Optional[Stream] = None
-        self._epoch = 0
+        self._core = core
+        self._make = exchange
 
     def serve(self) -> None:
         """Serve requests until one side ends the connection, and close it."""
         try:
             while self._exchange():
                 pass
-        except (Disconnected, _Dealt):
+        except (Disconnected, Dealt):
             pass
         finally:
             self._wire.close()
@@ -84,115 +53,128 @@ class Connection:
             # Not a request: there is nothing to answer, but a test should be able to find out why.
             _log.warning("a connection was dropped: %s", error)
             return False
-        if self._authenticate is not None:
-            request.principal = self._authenticate(request.headers)
-        self._recorder.add(request)
-        self._control.hold(request, "arrival", self._wire)
-        try:
-            faults, self._epoch = self._control.faults(request)
-            answer = self._through(faults, request)
-            if self._stream is not None and answer.stream is not self._stream:
-                self._streams.leave(self._stream)  # a fault has put another answer in its place
-            self._control.hold(request, "answer", self._wire)
-            return self._send(request, answer)
-        finally:
-            # The stream of this request, whatever a fault has made of the answer.
-            if self._stream is not None:
-                self._streams.discard(self._stream)
-                self._stream = None
+        if self._core.authenticate is not None:
+            request.principal = self._core.authenticate(request.headers)
+        exchange = self._make(request, self._wire)
+        exchange.run()
+        return not exchange.last
 
-    # -- finding the answer --------------------------------------------------------------------------------------
 
-    def _through(self, faults: Tuple[Fault, ...], request: Request) -> Answer:
-        if not faults:
-            return self._ordinary(request)
-        call = Call(request, self._wire, lambda: self._through(faults[1:], request), self._pause)
-        answer = faults[0](call)
-        if answer is None:
-            raise _Dealt()
-        return answer
+class HttpExchange(Exchange):
+    """One HTTP request and its answer, which may last.
 
-    def _pause(self) -> None:
-        self._control.pause(self._wire, self._epoch)
+    :param face: what answers it.
+    """
 
-    def _ordinary(self, request: Request) -> Answer:
-        try:
-            refused = self._refused_by_http(request)
-            if refused is not None:
-                return refused
-            message = decode(request.body)
-            if "id" not in message:
-                return Answer(status=202)
-            check_request(message, request.headers, self._settings.protocol_versions)
-            answer = self._methods.answer(request, self._wire)
-            self._stream = answer.stream
-            return answer
-        except Refusal as refusal:
-            known = request.id if isinstance(request.id, (str, int, float)) else None
-            error = error_response(known, refusal.code, refusal.message, refusal.data)
-            return Answer(items=(error,), status=refusal.http_status)
-        except Forbidden as forbidden:
-            return _plain(403, "{} may not see {}".format(request.principal, forbidden))
-        except Exception as error:
-            # A callable of the user's: what it raised is shown on both sides.
-            _log.exception("%s could not be answered", request)
-            return Answer(items=(error_response(request.id, INTERNAL_ERROR, repr(error)),), status=500)
+    def __init__(self, core: Core, face: Face, request: Request, wire: Wire) -> None:
+        super().__init__(core, request, wire, face.session(request))
+        self._answers = face
+        self._socket = wire
+        self._outlet: Optional[Outlet] = None
+        self._log: Optional[EventLog] = None
+        self._interrupted = False
+        #: Whether the connection ends after the answer.
+        self.last = request.http_version == "HTTP/1.0" or request.headers.get("Connection", "").lower() == "close"
 
-    def _refused_by_http(self, request: Request) -> Optional[Answer]:
-        # basic/transports/streamable-http: "Security & Endpoint", "Sending Messages", "Earlier Streamable HTTP
-        # Revisions"; basic/authorization, "Error Handling".
-        if urllib.parse.urlsplit(request.path).path != self._path:
-            return _plain(404, "the endpoint is " + self._path)
-        if request.http_method != "POST":
-            return _plain(405, "the endpoint takes POST only", ("Allow", "POST"))
-        origin = request.headers.get("Origin")
-        if origin is not None and urllib.parse.urlsplit(origin).hostname not in _LOCAL_NAMES + (self._host,):
-            return _plain(403, "an origin that is not this machine")
-        if self._authenticate is not None and request.principal is None:
-            return _plain(401, "authorization required", ("WWW-Authenticate", CHALLENGE))
-        accepted = [part.split(";")[0].strip().lower() for part in request.headers.get("Accept", "").split(",")]
-        if JSON not in accepted or EVENT_STREAM not in accepted:
-            return _plain(406, "Accept must list {} and {}".format(JSON, EVENT_STREAM))
-        return None
+    def ordinary(self) -> Answer:
+        """The answer as it is without faults."""
+        return self._answers.answer(self)
 
-    # -- sending it ----------------------------------------------------------------------------------------------
+    def say(self, *items: Item) -> None:
+        """Send events ahead of the answer, which becomes an event stream by that."""
+        outlet = self._begin_events(self.core.settings.retry_ms)
+        logged = self._logged(items)
+        if not self._interrupted:
+            outlet.write(logged)
 
-    def _send(self, request: Request, answer: Answer) -> bool:
-        request.http_status = answer.status
-        if request.http_version == "HTTP/1.0" and answer.framing == "chunked":
+    def interrupt(self, retry_ms: Optional[int]) -> None:
+        """End the connection before the answer, which is kept for a client that resumes the stream."""
+        if self.session is None or self._interrupted:
+            return
+        self._log = self._log or self.session.new_log()
+        self.last = True
+        self._begin_events(retry_ms).finish()
+        self._socket.hang_up()
+        self._interrupted = True
+
+    def _begin_events(self, retry_ms: Optional[int]) -> Outlet:
+        if self._outlet is None:
+            if self._log is None and self.core.settings.resumable and self.session is not None:
+                self._log = self.session.new_log()
+            first = () if self._log is None else (self._log.prime(retry_ms),)
+            self._outlet = self._open(Answer(items=first, events=True, framing=self.core.settings.stream_framing))
+            self._outlet.start()
+        return self._outlet
+
+    def _logged(self, items: Iterable[Item]) -> List[Item]:
+        log = self._log
+        return [item if log is None or isinstance(item, bytes) else log.add(item) for item in items]
+
+    def _open(self, answer: Answer) -> Outlet:
+        self.request.http_status = answer.status
+        if self.request.http_version == "HTTP/1.0" and answer.framing == "chunked":
             answer = answer.replace(framing="close")  # chunks are not in that version
-        last = (answer.stream is not None or answer.framing == "close" or self._wire.closing
-                or request.http_version == "HTTP/1.0" or request.headers.get("Connection", "").lower() == "close")
-        outlet = Outlet(self._wire, answer, last)
+        self.last = self.last or answer.stream is not None or answer.framing == "close" or self._socket.closing
+        return Outlet(self._socket, answer, self.last)
+
+    def deliver(self, answer: Answer) -> None:
+        """Send the answer."""
         try:
+            if self._outlet is not None:
+                self._end_events(self._outlet, answer)
+                return
+            answer = self._with_ids(answer)
+            self._outlet = self._open(answer)
             if answer.stream is None:
-                outlet.send_whole()
+                self._outlet.send_whole()
             else:
-                self._serve_stream(outlet, answer.stream)
+                self._serve_stream(self._outlet, answer.stream)
         except Cut:
-            last = True
+            self.last = True
             if answer.after_cut == "reset":
-                self._wire.ask_reset()
+                self.wire.ask_reset()
             elif answer.after_cut == "silence":
-                self._pause()
-        return not last
+                self.pause()
+
+    def _with_ids(self, answer: Answer) -> Answer:
+        if not (answer.resumable and answer.events and self.session is not None):
+            return answer
+        self._log = self.session.new_log()
+        items = [self._log.prime(self.core.settings.retry_ms)] + self._logged(answer.items)
+        self._log.finish()
+        return answer.replace(items=tuple(items))
+
+    def _end_events(self, outlet: Outlet, answer: Answer) -> None:
+        items = self._logged(answer.items)
+        if self._log is not None:
+            self._log.finish()
+        if not self._interrupted:
+            outlet.write(items)
+            outlet.finish()
+
+    def finish(self) -> None:
+        """The server stops: a last chance to put something on the stream."""
 
     def _serve_stream(self, outlet: Outlet, stream: Stream) -> None:
         outlet.start()
-        self._streams.opened(stream)
-        period = self._settings.keep_alive
+        if stream.listens:
+            self.core.streams.opened(stream)
+        period = self.core.settings.keep_alive
         sent = time.monotonic()
         while True:
             items, ending = stream.take()
             if items:
-                outlet.write(items)
+                outlet.write(stream.logged(items))
                 sent = time.monotonic()
                 continue
-            if ending is None and self._wire.closing:
-                ending = "result"  # the server stops: basic/patterns/subscriptions, "Graceful Closure"
+            if ending is None and self.wire.closing:
+                self.wire.wait(0.0)  # which raises after a kill: that has no last words
+                self.finish()
+                stream.end("result")  # the server stops: basic/patterns/subscriptions, "Graceful Closure"
+                continue
             if ending is not None:
-                self._streams.leave(stream)
-                outlet.write(stream.farewell(ending, self._methods.complete({})))
+                self.core.streams.leave(stream)
+                outlet.write(stream.farewell(ending))
                 if ending not in ("cut", "reset"):
                     outlet.finish()
                 return
@@ -201,9 +183,4 @@ class Connection:
                 outlet.write([_COMMENT])
                 sent = time.monotonic()
             else:
-                self._wire.wait(left)
-
-
-def _plain(status: int, text: str, *headers: Tuple[str, str]) -> Answer:
-    body = (text + "\n").encode("utf-8")
-    return Answer(status=status, headers=headers, body=body, content_type="text/plain; charset=utf-8")
+                self.wire.wait(left)

@@ -5,7 +5,7 @@ from typing import List, Optional, Set, Tuple
 
 from .call import Fault
 from .request import Request
-from .wire import Wire
+from .waiting import Waiting
 
 #: Where a gate holds a request.
 PLACES = ("arrival", "answer")
@@ -31,7 +31,7 @@ class Gate:
         self._reached = 0
         self._let = 0
         self._opened = False
-        self._held: Set[Wire] = set()
+        self._held: Set[Waiting] = set()
 
     @property
     def reached(self) -> int:
@@ -61,7 +61,7 @@ class Gate:
         for wire in held:
             wire.wake()
 
-    def hold(self, wire: Wire) -> None:
+    def hold(self, wire: Waiting) -> None:
         """Hold the calling thread, which serves that wire.
 
         :raises Disconnected: the client is gone.
@@ -126,6 +126,11 @@ class Injection:
             if not self._changed.wait_for(lambda: self._used >= n, timeout):
                 raise TimeoutError("{} of {} requests met {} within {} s".format(self._used, n, self.faults, timeout))
 
+    def cancel(self) -> None:
+        """Use it no more."""
+        with self._changed:
+            self._left = 0
+
     def take(self) -> bool:
         """Use it for one request, if it is not used up."""
         with self._changed:
@@ -149,6 +154,7 @@ class Control:
         # Guarded by _lock:
         self._gates: List[Gate] = []
         self._injections: List[Injection] = []
+        self._paused: Set[Waiting] = set()
         self._epoch = 0
 
     def add_gate(self, gate: Gate) -> None:
@@ -156,7 +162,7 @@ class Control:
         with self._lock:
             self._gates = [old for old in self._gates if not old.opened] + [gate]
 
-    def hold(self, request: Request, at: str, wire: Wire) -> None:
+    def hold(self, request: Request, at: str, wire: Waiting) -> None:
         """Stand at every closed gate at this place that the request matches.
 
         :raises Disconnected: the client went away meanwhile.
@@ -186,17 +192,26 @@ class Control:
         return (), epoch
 
     def clear_faults(self) -> None:
-        """Forget all faults and end every pause. The wires must be woken afterwards."""
+        """Forget all faults and end every pause."""
         with self._lock:
             self._injections = []
             self._epoch += 1
+            paused = list(self._paused)
+        for wire in paused:
+            wire.wake()
 
-    def pause(self, wire: Wire, epoch: int) -> None:
+    def pause(self, wire: Waiting, epoch: int) -> None:
         """Hold the calling thread, which serves that wire, until the faults of that epoch are cleared.
 
         :raises Disconnected: the client is gone.
         """
-        wire.wait_until(lambda: self._current_epoch() != epoch)
+        with self._lock:
+            self._paused.add(wire)
+        try:
+            wire.wait_until(lambda: self._current_epoch() != epoch)
+        finally:
+            with self._lock:
+                self._paused.discard(wire)
 
     def _current_epoch(self) -> int:
         with self._lock:

@@ -55,19 +55,25 @@ class Lifecycle:
             with self._changed:
                 self._acceptor, self._port = acceptor, acceptor.port
 
-    def stop(self) -> None:
-        """Refuse new connections, let those that are being served come to their end, then reset what is left."""
-        self._end(Wire.ask_close)
+    def stop(self) -> bool:
+        """Refuse new connections, let those that are being served come to their end, then reset what is left.
 
-    def kill(self) -> None:
-        """Refuse new connections and reset all others."""
-        self._end(Wire.ask_reset)
+        :returns: whether there was anything to stop.
+        """
+        return self._end(Wire.ask_close)
 
-    def _end(self, ask: Callable[[Wire], None]) -> None:
+    def kill(self) -> bool:
+        """Refuse new connections and reset all others.
+
+        :returns: whether there was anything to kill.
+        """
+        return self._end(Wire.ask_reset)
+
+    def _end(self, ask: Callable[[Wire], None]) -> bool:
         with self._changed:
             acceptor, self._acceptor = self._acceptor, None
         if acceptor is None:
-            return
+            return False
         # First of all, or a client that reconnects at once would find this server again.
         acceptor.close()
         with self._changed:
@@ -78,6 +84,7 @@ class Lifecycle:
         for wire in served:
             wire.ask_reset()
         _join(served.values(), _GRACE)
+        return True
 
     def _accept(self, sock: socket.socket) -> None:
         try:
@@ -115,13 +122,6 @@ class Lifecycle:
         """
         with self._changed:
             return self._changed.wait_for(lambda: len(self._served) == count, timeout)
-
-    def wake(self) -> None:
-        """Let every thread that waits look again at what it waits for."""
-        with self._changed:
-            served = list(self._served)
-        for wire in served:
-            wire.wake()
 
     def forget(self) -> None:
         """In a forked child: drop everything, without a lock and without a word to any peer.

@@ -1,7 +1,7 @@
-"""What the messages of the modern era look like, and which requests a server must refuse.
+"""What messages look like, and which requests a server must refuse.
 
-Pure functions over dictionaries: no socket, no thread, no state. The pages of the specification
-(revision 2026-07-28) that each part follows are named where it starts.
+Pure functions over dictionaries: no socket, no thread, no state. The pages of the specification that each part follows
+are named where it starts; they are those of revision 2026-07-28, unless another one is named.
 """
 
 import base64
@@ -22,6 +22,12 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+# server/resources of 2025-11-25, "Error Handling"
+RESOURCE_NOT_FOUND = -32002
+# Not in any page: what the official TypeScript server of the legacy era puts into its HTTP errors.
+LEGACY_BAD_REQUEST = -32000
+LEGACY_NO_SESSION = -32001
 
 # basic/index, "_meta"
 META_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -65,6 +71,16 @@ class Refusal(Exception):
         self.http_status = http_status
 
 
+class NotFound(Refusal):
+    """There is no resource with that URI: -32602 here (server/resources), -32002 in the legacy era.
+
+    :param uri: the URI that was asked for.
+    """
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
 class Forbidden(Exception):
     """The principal may not see what it asked for: HTTP 403 (basic/authorization, "Error Handling")."""
 
@@ -91,6 +107,19 @@ def error_response(request_id: RequestId, code: int, message: str, data: Any = N
     return response
 
 
+def request(request_id: RequestId, method: str, params: Optional[Message]) -> Message:
+    """A JSON-RPC request."""
+    message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def error_of_nobody(code: int, message: str) -> Message:
+    """A JSON-RPC error with ``id: null``, as legacy servers answer what they cannot make sense of."""
+    return {"jsonrpc": "2.0", "error": {"code": code, "message": message}, "id": None}
+
+
 def encode(message: Message) -> bytes:
     """A message as UTF-8 JSON.
 
@@ -103,9 +132,10 @@ def encode(message: Message) -> bytes:
         return json.dumps(message, separators=(",", ":")).encode("ascii")
 
 
-def decode(body: bytes) -> Message:
-    """The one message that an HTTP body must be.
+def decode(body: bytes, responses: bool = False) -> Message:
+    """The one message that an HTTP body, or a line over stdio, must be.
 
+    :param responses: whether it may be a response, as in the legacy era.
     :raises Refusal: the body is not JSON, or not one JSON-RPC request or notification
         (basic/transports/streamable-http, "Sending Messages": no batches, no responses).
     """
@@ -115,6 +145,8 @@ def decode(body: bytes) -> Message:
         raise Refusal(PARSE_ERROR, "not JSON: {}".format(error)) from error
     if not isinstance(message, dict):
         raise Refusal(INVALID_REQUEST, "the body must be a single JSON-RPC message")
+    if responses and message.get("jsonrpc") == "2.0" and is_response(message):
+        return message
     if message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         raise Refusal(INVALID_REQUEST, "not a JSON-RPC 2.0 request or notification")
     if "id" in message and (isinstance(message["id"], bool) or not isinstance(message["id"], (str, int, float))):
@@ -122,6 +154,11 @@ def decode(body: bytes) -> Message:
     if not isinstance(message.get("params", {}), dict):
         raise Refusal(INVALID_PARAMS, "params must be an object")
     return message
+
+
+def is_response(message: Message) -> bool:
+    """Whether this is an answer to a request of the server's."""
+    return "method" not in message and "id" in message and ("result" in message or "error" in message)
 
 
 def decode_header(value: str) -> str:
@@ -140,33 +177,45 @@ def decode_header(value: str) -> str:
         raise Refusal(HEADER_MISMATCH, "Header mismatch: {!r} is not Base64 of UTF-8".format(value)) from error
 
 
-def check_request(message: Message, headers: Mapping[str, str], versions: Sequence[str]) -> None:
+def is_modern(message: Message) -> bool:
+    """Whether a message carries its version itself (basic/versioning, "Backward Compatibility")."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and META_VERSION in meta
+
+
+def check_request(message: Message, headers: Optional[Mapping[str, str]], versions: Sequence[str],
+                  supported: Sequence[str]) -> None:
     """Refuse what a server of this era must refuse before it looks at the method.
 
     Pages: basic/transports/streamable-http, "Server Validation"; basic/index, "_meta"; basic/versioning.
 
     :param message: a request that :func:`decode` accepted.
-    :param headers: the HTTP headers, looked up without regard to case.
-    :param versions: the protocol versions that this server implements.
+    :param headers: the HTTP headers, looked up without regard to case; ``None`` where there are none (stdio).
+    :param versions: the modern protocol versions that this server implements.
+    :param supported: every version that it implements, for its errors.
     :raises Refusal: -32020, -32022 or -32602, each with HTTP status 400.
     """
     method = message["method"]
     # An old client has no other way to learn why it fails: basic/versioning asks that an error to `initialize`
     # names the supported versions.
-    hint = "; this server supports {}".format(", ".join(versions)) if method == "initialize" else ""
-    version = headers.get("MCP-Protocol-Version")
-    if version is None:
+    hint = "; this server supports {}".format(", ".join(supported)) if method == "initialize" else ""
+    if headers is not None and "MCP-Protocol-Version" not in headers:
         raise Refusal(HEADER_MISMATCH, "Header mismatch: MCP-Protocol-Version is missing" + hint)
     params = message.get("params", {})
     meta = params.get("_meta")
     if not isinstance(meta, dict) or not isinstance(meta.get(META_VERSION), str):
         raise Refusal(INVALID_PARAMS, "params._meta lacks {}{}".format(META_VERSION, hint))
-    _match("MCP-Protocol-Version", version, meta[META_VERSION], hint)
+    version = meta[META_VERSION]
+    if headers is not None:
+        _match("MCP-Protocol-Version", headers["MCP-Protocol-Version"], version, hint)
     if version not in versions:
         raise Refusal(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version",
-                      {"supported": list(versions), "requested": version})
+                      {"supported": list(supported), "requested": version})
     if not isinstance(meta.get(META_CLIENT_CAPABILITIES), dict):
         raise Refusal(INVALID_PARAMS, "params._meta lacks {}".format(META_CLIENT_CAPABILITIES))
+    if headers is None:
+        return
     _match("Mcp-Method", headers.get("Mcp-Method"), method)
     if method in NAMED_BY:
         name = headers.get("Mcp-Name")

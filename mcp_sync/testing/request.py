@@ -40,13 +40,13 @@ class Headers(Mapping[str, str]):
 
 
 class Request:
-    """One HTTP request as the server received it.
+    """One request as the server received it.
 
     ``http_method``, ``path``, ``headers`` and ``body`` are what came over the wire. ``message`` is the JSON-RPC
     message in the body (an empty dictionary when the body holds none), ``method``, ``params`` and ``id`` are its
     parts; ``method`` is ``""`` when there is none, for instance for a GET. ``principal`` is what ``authenticate``
     made of the headers. ``http_status`` is the status of the answer, ``None`` until the answer starts, and for ever if
-    the connection ended without one.
+    the connection ended without one. Over stdio, ``body`` is the line, and what belongs to HTTP is empty.
 
     Threads: written by the thread that serves it; the status is the only attribute that changes after arrival.
     """
@@ -69,9 +69,10 @@ class Request:
     def concerns(self, method: Optional[str], uri: Optional[str]) -> bool:
         """Whether this is a request with that method about that URI; ``None`` stands for any.
 
-        A URI is the ``uri`` of a read, the ``name`` of a tool, or one of those that a listen asks for.
+        A method is that of JSON-RPC, or that of HTTP: ``"GET"`` is the opening of a legacy stream. A URI is the ``uri``
+        of a read or a subscription, the ``name`` of a tool, or one of those that a listen asks for.
         """
-        if method is not None and method != self.method:
+        if method is not None and method not in (self.method, self.http_method):
             return False
         if uri is None:
             return True
@@ -92,6 +93,11 @@ def _message(body: bytes) -> Dict[str, Any]:
     except ValueError:
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def line_request(line: bytes) -> Request:
+    """The record of one line over stdio: a request without anything of HTTP."""
+    return Request("", "", Headers([]), line, "")
 
 
 def read_request(wire: Wire) -> Request:

@@ -8,7 +8,7 @@ import base64
 import threading
 from typing import Any, Callable, Collection, Dict, List, Optional, Tuple, Union
 
-from .protocol import INVALID_PARAMS, Forbidden, Message, Refusal
+from .protocol import INVALID_PARAMS, Forbidden, Message, NotFound, Refusal
 
 Content = Union[str, bytes]
 #: A value, or what makes one for a principal.
@@ -144,7 +144,7 @@ class Store:
     def read(self, uri: str, principal: Optional[str]) -> Tuple[List[Message], Any, Optional[str]]:
         """The contents of a resource, its ``ttlMs`` and its ``cacheScope`` (``None`` where the server's apply).
 
-        :raises Refusal: there is no such resource (-32602, the URI in ``data``).
+        :raises NotFound: there is no such resource.
         :raises Forbidden: that principal may not see it.
         """
         with self._lock:
@@ -159,7 +159,7 @@ class Store:
             made = None if reader is None else reader(uri)
             if made is not None:
                 return [contents(uri, description.get("mimeType"), made)], None, None
-        raise Refusal(INVALID_PARAMS, "Resource not found", {"uri": uri})
+        raise NotFound(uri)
 
     # -- templates and tools -------------------------------------------------------------------------------------
 

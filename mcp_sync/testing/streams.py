@@ -1,6 +1,7 @@
-"""Open ``subscriptions/listen`` streams: what each one asked for, and what waits to be sent on it.
+"""Open streams of notices: what each one asked for, and what waits to be sent on it.
 
-Page: basic/patterns/subscriptions. Whoever changes something only puts a note into a queue here; the thread that
+A stream answers a ``subscriptions/listen`` (basic/patterns/subscriptions); those of the legacy era are made of the same
+(see :mod:`mcp_sync.testing.session`). Whoever changes something only puts a note into a queue here; the thread that
 serves the stream turns notes into bytes, many at a time. So a change never waits for a slow client, and a burst of
 a hundred thousand notices costs a few hundred system calls.
 """
@@ -23,7 +24,7 @@ from .protocol import (
     notification,
     result_response,
 )
-from .wire import Wire
+from .waiting import Waiting
 
 #: How a stream may end, from kind to cruel.
 ENDINGS = ("result", "eof", "error", "cancelled", "half_event", "cut", "reset")
@@ -44,19 +45,26 @@ class Notice(NamedTuple):
 class Stream:
     """One listen stream, from the answer to its request to its end.
 
-    :param request_id: the id of the listen request, which every message carries as the subscription's id, with the
-        JSON type that the client gave it.
     :param covers: the filter that the server agreed to honour.
     :param principal: whose stream it is.
     :param backlog: how many notices may wait; one more and the stream ends gracefully, as real servers do.
     :param wire: the connection that it is sent on.
+    :param request_id: the id of the listen request, which every message carries as the subscription's id, with the
+        JSON type that the client gave it.
+    :param goodbye: what a graceful end says besides the subscription's id.
 
     Threads: any thread may call any method; :meth:`take` is for the one that sends.
     """
 
-    def __init__(self, request_id: RequestId, covers: Message, principal: Optional[str], backlog: int,
-                 wire: Wire) -> None:
+    #: Whether it counts as one that listens for changes.
+    listens = True
+    #: Whether it collects notices when its connection has ended.
+    lasting = False
+
+    def __init__(self, covers: Message, principal: Optional[str], backlog: int, wire: Waiting, request_id: RequestId,
+                 goodbye: Message) -> None:
         self.principal = principal
+        self._goodbye = goodbye
         self._backlog = backlog
         self._wire = wire
         self._lock = threading.Lock()
@@ -104,7 +112,7 @@ class Stream:
         self._wire.wake()
 
     def _put_locked(self, note: Union[Notice, Item], times: int) -> None:
-        if self._ending is not None:
+        if self._ending is not None and not self.lasting:
             return
         if self._waiting + times > self._backlog:
             self._ending = "result"
@@ -151,17 +159,27 @@ class Stream:
             params["uri"] = note.uri if note.as_uri is None else note.as_uri
         return notification(note.method, params)
 
-    def farewell(self, how: str, result: Message) -> List[Item]:
+    def logged(self, items: List[Item]) -> List[Item]:
+        """What is to be sent, as it goes out."""
+        return items
+
+    def gone(self) -> None:
+        """Its connection has ended, or is about to."""
+
+    def parked(self) -> bool:
+        """Its connection has ended: whether it waits for another one."""
+        return False
+
+    def farewell(self, how: str) -> List[Item]:
         """The last things to send before an ending of that kind.
 
         :param how: one of :data:`ENDINGS`.
-        :param result: what a graceful end carries besides the subscription's id.
         """
         with self._lock:
             subscription_id, with_meta = self._subscription_id, self._with_meta
         if how == "result":
-            meta = dict(result["_meta"], **({META_SUBSCRIPTION_ID: subscription_id} if with_meta else {}))
-            return [result_response(subscription_id, dict(result, _meta=meta))]
+            meta = dict(self._goodbye["_meta"], **({META_SUBSCRIPTION_ID: subscription_id} if with_meta else {}))
+            return [result_response(subscription_id, dict(self._goodbye, _meta=meta))]
         if how == "error":
             return [error_response(subscription_id, INTERNAL_ERROR, "the subscription ended with an error")]
         if how == "cancelled":
@@ -216,8 +234,11 @@ class Streams:
 
         This is before its last words are sent, because the client that reads them may listen again at once.
         """
+        if stream.lasting:
+            return
         with self._changed:
             self._known.discard(stream)
+        stream.gone()
 
     def discard(self, stream: Stream) -> None:
         """It has ended, or never opened."""
@@ -225,6 +246,17 @@ class Streams:
             self._known.discard(stream)
             self._open.discard(stream)
             self._changed.notify_all()
+        stream.gone()
+
+    def closed(self, stream: Stream) -> None:
+        """Its connection has ended; it may have parked until the client resumes it."""
+        if not stream.parked():
+            self.discard(stream)
+            return
+        with self._changed:
+            self._open.discard(stream)
+            self._changed.notify_all()
+        stream.gone()
 
     def all(self) -> List[Stream]:
         """Every stream that can receive notices, at this moment."""
@@ -245,7 +277,9 @@ class Streams:
             return self._changed.wait_for(lambda: len(self._open) == count, timeout)
 
     def wait_ended(self, streams: List[Stream], timeout: float) -> bool:
-        """Wait until none of these streams is left."""
-        gone = set(streams)
+        """Wait until none of these streams is left, or has a connection."""
+        lasting = {stream for stream in streams if stream.lasting}
+        others = set(streams) - lasting
         with self._changed:
-            return self._changed.wait_for(lambda: not gone & (self._known | self._open), timeout)
+            return self._changed.wait_for(
+                lambda: not (others & self._known or (others | lasting) & self._open), timeout)

@@ -10,7 +10,9 @@ import selectors
 import socket
 import struct
 import threading
-from typing import Callable, Optional
+from typing import Optional
+
+from .waiting import Disconnected, Waiting
 
 #: What to wait with. ``select`` cannot watch descriptors above 1023; ``poll`` can, and needs no descriptor of its own
 #: as ``epoll`` does.
@@ -19,11 +21,7 @@ Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _RECEIVE = 65536
 
 
-class Disconnected(Exception):
-    """The peer is gone, or somebody asked for this connection to end: stop serving it."""
-
-
-class Wire:
+class Wire(Waiting):
     """The bytes of one connection.
 
     A peer that closes its sending half counts as gone: HTTP clients do not do that while they wait for an answer.
@@ -46,6 +44,7 @@ class Wire:
         self._selector.register(self._bell, selectors.EVENT_READ)
         self._received = bytearray()
         self._ended = False
+        self._hung_up = False
         self._lock = threading.Lock()
         # Guarded by _lock:
         self._rung = False
@@ -94,8 +93,9 @@ class Wire:
         :param writable: also return when the socket takes more bytes.
         :raises Disconnected: the peer is gone or a reset was asked for.
         """
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
-        self._selector.modify(self._sock, events)
+        if not self._hung_up:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+            self._selector.modify(self._sock, events)
         for key, mask in self._selector.select(timeout):
             if key.fileobj is self._bell:
                 with self._lock:
@@ -109,14 +109,6 @@ class Wire:
         with self._lock:
             if self._reset_asked:
                 raise Disconnected("a reset was asked for")
-
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, or for an ask to end. Whoever makes the condition true must :meth:`wake` this wire.
-
-        :raises Disconnected: as :meth:`wait`.
-        """
-        while not condition() and not self.closing:
-            self.wait()
 
     def _receive(self) -> None:
         try:
@@ -155,6 +147,10 @@ class Wire:
             self.wait()
         return self._take(count)
 
+    def read_now(self, count: int) -> Optional[bytes]:
+        """Exactly ``count`` bytes if they have come, else ``None``. For who waits for other things as well."""
+        return self._take(count) if len(self._received) >= count else None
+
     def _take(self, count: int) -> bytes:
         data = bytes(self._received[:count])
         del self._received[:count]
@@ -175,6 +171,16 @@ class Wire:
                 raise Disconnected(str(error)) from error
             else:
                 view = view[sent:]
+
+    def hang_up(self) -> None:
+        """End the connection, and stay as the place where its owner waits until :meth:`close`."""
+        self._hung_up = True
+        self._selector.unregister(self._sock)
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the peer was faster
+        self._sock.close()
 
     def close(self) -> None:
         """End the connection: with a reset if one was asked for, else in the ordinary way (FIN)."""

@@ -12,7 +12,8 @@ Each changes one thing about the ordinary answer, or takes its place, so that se
 
 * :mod:`~mcp_sync.testing.faults.answers`: another answer than the right one;
 * :mod:`~mcp_sync.testing.faults.delivery`: the right answer, badly delivered or not at all;
-* :mod:`~mcp_sync.testing.faults.listening`: listen streams that are acknowledged wrongly.
+* :mod:`~mcp_sync.testing.faults.listening`: listen streams that are acknowledged wrongly;
+* :mod:`~mcp_sync.testing.faults.asking`: what the server wants to know before it answers (legacy era).
 
 What happens to a listen stream *after* it was opened is not here: see ``Server.end_streams`` and ``Server.send``.
 A fault of one's own is any callable; :mod:`mcp_sync.testing.call` tells how.
@@ -33,16 +34,19 @@ from .answers import (
     Unauthorized,
     WrongId,
 )
+from .asking import Ask
 from .delivery import (
     Bom,
     Close,
     ContentType,
+    CutAndResume,
     CutAt,
     Drip,
     Framing,
     Gzip,
     HalfHeaders,
     LineEnds,
+    OnAnotherStream,
     Reset,
     Silence,
 )
@@ -56,8 +60,9 @@ from .listening import (
 )
 
 __all__ = [
-    "Accepted202", "AcknowledgeAfterEvent", "AcknowledgeOnly", "AcknowledgeThenEnd", "Bom", "Close", "ContentType",
-    "CutAt", "Drip", "Edit", "EmptyAcknowledgement", "Framing", "Gzip", "HalfHeaders", "JsonRpcError", "LineEnds",
-    "Mute", "NoAcknowledgement", "NoMeta", "NoResponse", "Prelude", "RateLimited", "RawBody", "Redirect", "Reset",
-    "Result", "Silence", "Status", "Unauthorized", "WrongId",
+    "Accepted202", "AcknowledgeAfterEvent", "AcknowledgeOnly", "AcknowledgeThenEnd", "Ask", "Bom", "Close",
+    "ContentType", "CutAndResume", "CutAt", "Drip", "Edit", "EmptyAcknowledgement", "Framing", "Gzip",
+    "HalfHeaders", "JsonRpcError", "LineEnds", "Mute", "NoAcknowledgement", "NoMeta", "NoResponse",
+    "OnAnotherStream", "Prelude", "RateLimited", "RawBody", "Redirect", "Reset", "Result", "Silence", "Status",
+    "Unauthorized", "WrongId",
 ]

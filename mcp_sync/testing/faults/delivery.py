@@ -93,6 +93,41 @@ class CutAt:
 
 
 @dataclasses.dataclass(frozen=True)
+class CutAndResume:
+    """An event stream that ends before the answer, which is then for the GET that resumes it (legacy era).
+
+    The answer is looked up, and held by gates, when the connection has ended; the resuming GET waits for it. In the
+    modern era, with HTTP+SSE and over stdio it changes nothing.
+
+    Page: basic/transports of 2025-11-25, "Resumability and Redelivery".
+
+    :param retry_ms: when the client is to resume, in milliseconds; ``None`` does not say.
+    """
+
+    retry_ms: Optional[int] = None
+
+    def __call__(self, call: Call) -> Answer:
+        call.interrupt(self.retry_ms)
+        return call.proceed()
+
+
+@dataclasses.dataclass(frozen=True)
+class OnAnotherStream:
+    """The right answer on the client's standalone stream, and 202 in its place (legacy era, Streamable HTTP).
+
+    Without such a stream, the answer comes where it belongs.
+    """
+
+    def __call__(self, call: Call) -> Answer:
+        answer = call.proceed()
+        try:
+            call.tell(*answer.items)
+        except (TimeoutError, ValueError):
+            return answer
+        return Answer(status=202)
+
+
+@dataclasses.dataclass(frozen=True)
 class Gzip:
     """The body compressed, asked for or not; a listen stream too."""
 

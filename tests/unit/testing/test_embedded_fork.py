@@ -7,6 +7,8 @@ import socket
 import pytest
 from embedded_client import LIMIT
 
+from mcp_sync.testing import Server, StdioServer
+
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
     # Forking with threads is what is tested.
@@ -71,6 +73,32 @@ def test_a_child_may_end_its_copy_without_touching_the_parents_server(server, pe
         assert server.connections == 1
     finally:
         child.let_go()
+
+
+def test_a_child_keeps_no_legacy_stream_and_no_process_open(legacy):
+    from stdio_client import StdioPeer
+
+    with Server(eras=["legacy"]) as server, StdioServer() as twin:
+        stream = legacy(server).listen()
+        process = StdioPeer(twin.command)
+        assert "result" in process.new("tools/list")
+        server.wait_for_streams(1)
+
+        def work():
+            assert (server.connections, twin.connections) == (0, 0)
+            server.stop()
+            twin.kill()
+
+        child = _Child(work)
+        try:
+            assert "result" in process.new("tools/list")
+            server.add("a://x", "1")
+            assert stream.next()["method"] == "notifications/resources/list_changed"
+            twin.kill()
+            assert process.process.wait(LIMIT) < 0
+        finally:
+            child.let_go()
+            process.close()
 
 
 def test_a_child_may_start_the_server_for_itself(server, peer):

@@ -34,8 +34,9 @@ def test_the_fixture_is_a_started_server_that_is_stopped_afterwards(pytester):
 
 
 STANDARD = {
-    "base64", "binascii", "collections", "dataclasses", "http.client", "itertools", "json", "logging", "os",
-    "selectors", "socket", "struct", "threading", "time", "typing", "urllib.parse", "weakref", "zlib",
+    "abc", "argparse", "base64", "binascii", "collections", "dataclasses", "http.client", "itertools", "json",
+    "logging", "os", "queue", "selectors", "signal", "socket", "struct", "sys", "threading", "time", "typing",
+    "urllib.parse", "uuid", "weakref", "zlib",
 }
 
 
@@ -47,7 +48,8 @@ def _imports(path):
             for name in node.names:
                 yield 0, name.name
         elif isinstance(node, ast.ImportFrom):
-            yield node.level, node.module or ""
+            for name in [node.module] if node.module else [name.name for name in node.names]:
+                yield node.level, name
 
 
 def test_the_package_needs_the_standard_library_only():
@@ -67,8 +69,11 @@ def test_the_package_needs_the_standard_library_only():
 def test_modules_import_in_one_direction():
     # The order in which the package's docstring names them.
     order = [
-        "protocol", "wire", "request", "streams", "answer", "outlet", "resources", "methods", "call", "faults",
-        "control", "recorder", "connection", "acceptor", "lifecycle", "server", "pytest_plugin",
+        "settings", "waiting", "protocol", "wire", "request", "streams", "resumption", "questions", "session",
+        "sessions", "answer", "outlet", "resources", "methods", "modern", "legacy", "call", "faults", "control",
+        "recorder", "exchange", "probe", "face", "streamable", "connection", "turns", "channel", "sse", "relay",
+        "process", "acceptor", "lifecycle", "holdings", "scripting", "server", "stdio_server", "stdio",
+        "pytest_plugin",
     ]
     present = {name[:-3] for name in os.listdir(PACKAGE) if name.endswith(".py")} - {"__init__"} | {"faults"}
     assert present == set(order)
@@ -78,6 +83,11 @@ def test_modules_import_in_one_direction():
         for level, module in _imports(os.path.join(PACKAGE, name + ".py")):
             if level:
                 assert order.index(module) < order.index(name), (name, module)
+
+
+def test_the_process_between_is_a_program_of_its_own():
+    # It is started without site-packages, by whatever Python the client's environment has.
+    assert all(level == 0 for level, _ in _imports(os.path.join(PACKAGE, "relay.py")))
 
 
 def test_pytest_is_not_imported_with_the_server():

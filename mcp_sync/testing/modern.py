@@ -1,0 +1,111 @@
+"""The modern era (revision 2026-07-28): checks, discovery, listen streams, and how a result is dressed."""
+
+from typing import Optional
+
+from .answer import Answer
+from .methods import Hint, Methods
+from .protocol import (
+    ACKNOWLEDGED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LISTEN,
+    META_SERVER_INFO,
+    META_SUBSCRIPTION_ID,
+    Message,
+    Refusal,
+    check_request,
+    notification,
+    result_response,
+)
+from .request import Headers, Request
+from .resources import Store
+from .settings import Settings
+from .streams import Stream, Streams
+from .waiting import Waiting
+
+
+class Modern:
+    """What a server of this era does with a request.
+
+    :param settings: how the server was made.
+    :param store: what it holds.
+    :param streams: who listens.
+    :param methods: the methods that both eras have.
+
+    Threads: any thread may call any method.
+    """
+
+    def __init__(self, settings: Settings, store: Store, streams: Streams, methods: Methods) -> None:
+        self._settings = settings
+        self._store = store
+        self._streams = streams
+        self._methods = methods
+
+    def answer(self, request: Request, headers: Optional[Headers], wire: Waiting) -> Answer:
+        """The ordinary answer to a request.
+
+        :param request: a request whose body is one JSON-RPC request.
+        :param headers: its HTTP headers, ``None`` where there are none.
+        :param wire: where its answer goes; a listen stream needs it.
+        :raises Refusal: it is answered with a JSON-RPC error.
+        :raises Forbidden: the principal may not see what it asked for.
+        """
+        check_request(request.message, headers, self._settings.protocol_versions, self._settings.supported)
+        if request.method == LISTEN:
+            return self._listen(request, wire)
+        if request.method == "server/discover":
+            result = self._cacheable(self._discover(), Hint())
+        else:
+            outcome = self._methods.run(request)
+            result = outcome.result if outcome.hint is None else self._cacheable(outcome.result, outcome.hint)
+        return Answer(items=(result_response(request.id, self.complete(result)),),
+                      events=self._settings.answer == "sse",
+                      framing=self._settings.stream_framing if self._settings.answer == "sse" else "length")
+
+    def complete(self, result: Message) -> Message:
+        """A result with the fields that every result has (basic/index, "ResultType" and "_meta")."""
+        whole: Message = {"resultType": "complete", "_meta": {META_SERVER_INFO: self._methods.server_info()}}
+        whole.update(result)
+        return whole
+
+    def _cacheable(self, result: Message, hint: Hint) -> Message:
+        # server/utilities/caching, "Cacheable Results"
+        result["ttlMs"] = self._settings.ttl_ms if hint.ttl_ms is None else hint.ttl_ms
+        result["cacheScope"] = self._settings.cache_scope if hint.cache_scope is None else hint.cache_scope
+        return result
+
+    def _discover(self) -> Message:
+        result: Message = {
+            "supportedVersions": list(self._settings.protocol_versions),
+            "capabilities": self._methods.capabilities(),
+        }
+        if self._settings.instructions is not None:
+            result["instructions"] = self._settings.instructions
+        return result
+
+    def _listen(self, request: Request, wire: Waiting) -> Answer:
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise Refusal(INVALID_PARAMS, "params.notifications must be an object")
+        covers = self._honoured(wanted, request.principal)
+        stream = Stream(covers, request.principal, self._settings.backlog, wire, request.id, self.complete({}))
+        if not self._streams.add(stream, self._settings.max_streams):
+            raise Refusal(INTERNAL_ERROR, "too many open streams", http_status=503)
+        acknowledgement = notification(
+            ACKNOWLEDGED, {"_meta": {META_SUBSCRIPTION_ID: request.id}, "notifications": covers})
+        return Answer(items=(acknowledgement,), events=True, stream=stream, framing=self._settings.stream_framing)
+
+    def _honoured(self, wanted: Message, principal: Optional[str]) -> Message:
+        # basic/patterns/subscriptions, "Acknowledgment": what is not supported is left out, not refused.
+        covers: Message = {}
+        if self._settings.list_changed:
+            for field in ("resourcesListChanged", "toolsListChanged"):
+                if wanted.get(field) is True:
+                    covers[field] = True
+        uris = wanted.get("resourceSubscriptions")
+        if uris is not None and not (isinstance(uris, list) and all(isinstance(uri, str) for uri in uris)):
+            raise Refusal(INVALID_PARAMS, "params.notifications.resourceSubscriptions must be a list of strings")
+        if self._settings.subscribe and uris is not None:
+            # A URI that has no resource yet is honoured: it may get one.
+            covers["resourceSubscriptions"] = [uri for uri in uris if self._store.may_see(uri, principal)]
+        return covers
