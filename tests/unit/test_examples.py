@@ -7,8 +7,6 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
-
 from mcp_sync.testing import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +17,8 @@ def run(*command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=str(ROOT),
-        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        # The plugin is named on the command line, since where the package is installed it would be found a second time.
+        env=dict(os.environ, PYTHONPATH=str(ROOT), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         universal_newlines=True,
@@ -58,7 +57,6 @@ def test_keep_current_prints_each_edition_until_ctrl_c() -> None:
 
 
 def test_the_tests_of_an_application_pass() -> None:
-    pytest.importorskip("mcp_sync.testing.pytest_plugin")
     shown = run("-m", "pytest", "-q", "-p", "mcp_sync.testing.pytest_plugin", str(EXAMPLES / "test_my_application.py"))
     assert "3 passed" in shown
 
