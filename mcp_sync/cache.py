@@ -272,6 +272,28 @@ class ResourceCache(Generic[V]):
         ticket.flight._end(True, value)
         return stored
 
+    def finish_missing(self, ticket: Ticket) -> bool:
+        """End a read that found that there is nothing, or nothing that may be seen: what was read before it is gone at once.
+
+        Reads that began later are not touched: they know better.
+
+        :returns: whether nothing was learnt during the read that forbids to take its answer for current.
+        """
+        with self._lock:
+            state = self._ended_locked(ticket)
+            settled = False
+            if state is not None:
+                settled = self._may_be_stored_locked(ticket, state, self._entries.get(ticket.key))
+                state.floor = max(state.floor, ticket.sequence)
+                state.void = max(state.void, ticket.sequence)
+                entry = self._entries.get(ticket.key)
+                if entry is not None and entry.sequence < ticket.sequence:
+                    self._drop_locked(ticket.key)
+                else:
+                    self._forget_idle_locked(ticket.key, state)
+        ticket.flight._end(False, None)
+        return settled
+
     def abandon_read(self, ticket: Ticket) -> None:
         """Give up a read that failed: the next caller, or the first that waited, reads for itself."""
         with self._lock:
@@ -290,21 +312,11 @@ class ResourceCache(Generic[V]):
         with self._lock:
             return self._changed_locked(key)
 
-    def remove(self, key: Key) -> None:
-        """Drop the entry, and refuse reads that are in flight: the resource is gone, or may not be seen any more."""
-        with self._lock:
-            self._sequence += 1
-            state = self._states.get(key)
-            if state is not None:
-                state.floor = state.void = self._sequence
-                state.flight = None
-            self._drop_locked(key)
-
     def cover(self, coverage: Coverage, leases: Mapping[Key, Lease], generation: int, version: int) -> None:
         """From now on, ``coverage`` keeps these keys current, and no others.
 
-        Reads that began before do not profit: what changed before the coverage began was not announced. Keys that lose their
-        lease become stale.
+        Reads that began before do not profit: what changed before the coverage began was not announced. So what comes under a
+        lease, loses one, or gets another, becomes stale.
 
         :param leases: not changed by anybody afterwards.
         :param generation: a higher one than before if changes may have been missed: then all that ``coverage`` kept current is
@@ -320,7 +332,10 @@ class ResourceCache(Generic[V]):
                 coverage.generation = generation
                 return
             for key in before:
-                if key not in leases:
+                if leases.get(key) != before[key]:
+                    self._changed_locked(key)
+            for key in leases:
+                if key not in before:
                     self._changed_locked(key)
 
     def clear(self) -> None:

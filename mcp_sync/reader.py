@@ -39,6 +39,9 @@ _HEALTHY_AFTER = 5.0
 #: The longest pause between two attempts to listen, in seconds: where the server cannot be reached, and where it refuses.
 _RETRY_CAP = 30.0
 _REFUSED_CAP = 300.0
+#: A stream that was replaced is ended when it has been silent for so long, and in any case after so much time; in seconds.
+_QUIET_BEFORE_END = 0.5
+_RETIRED_WITHIN = 3.0
 
 
 class Ending(NamedTuple):
@@ -99,6 +102,9 @@ class _Run:
     def __init__(self) -> None:
         self.asked = SubscriptionFilter()
         self.live = False
+        self.replaced = False  # by a wider stream that was acknowledged
+        self.retired = False  # and has nothing more to say
+        self.waiting_since: Optional[float] = None  # since when it waits for the next message; None while it works on one
         self.stream: Optional[Stream] = None
         self.worker: Optional[Worker] = None
 
@@ -147,12 +153,13 @@ class Reader:
         self._uniform = uniform
         self._made_anew()
         self._wanted = SubscriptionFilter()
+        self._registration = 0
         self._last_contact: Optional[float] = None
         self._closed = False
         _fork.register(self)
 
     def _made_anew(self) -> None:
-        # One lock, with a condition on it; it guards everything below, _wanted, _last_contact, _closed, and every _Run.
+        # One lock, with a condition on it; it guards everything below, _wanted, _registration, _last_contact, _closed, and every _Run.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._order = 0  # counts what the sink is told
@@ -161,20 +168,23 @@ class Reader:
 
     # -- any thread ------------------------------------------------------------------------------------------------------
 
-    def want(self, wanted: SubscriptionFilter) -> int:
+    def want(self, wanted: SubscriptionFilter, registration: int = 0) -> Optional[int]:
         """Listen for this from now on; for nothing if it is empty.
 
-        :returns: the number up to which what the sink is told was before this.
+        :param registration: counts what is wanted. Threads may overtake each other on the way here; an older word than the last
+            is ignored.
+        :returns: if a stream was given up by this, the number up to which what the sink is told was before; None otherwise.
         """
         streams: List[Stream] = []
         started: Optional[_Run] = None
+        order: Optional[int] = None
         with self._lock:
-            self._order += 1
-            order = self._order
-            if self._closed:
-                return order
+            if self._closed or registration < self._registration:
+                return None
+            self._registration = registration
             self._wanted = wanted
             if not wanted:
+                order = self._next_order_locked()
                 streams = self._give_up_locked()
             elif self._run is None:
                 started = self._run = _Run()
@@ -243,20 +253,23 @@ class Reader:
             with self._lock:
                 current = self._is_current_locked(run)
                 order = self._next_order_locked()
+                self._next_order_locked()  # for what is told second
                 if run is self._run:
                     self._run = None
                 if run is self._successor:
                     self._successor = None
             if current:
                 self._sink.stream_ended(order, Ending("error", ProtocolError("an error of mcp_sync itself")), True)
-                self._must_poll()
+                self._sink.must_poll(order + 1)
 
     def _next_order_locked(self) -> int:
         self._order += 1
         return self._order
 
-    def _must_poll(self) -> None:
+    def _must_poll(self, run: _Run) -> None:
         with self._lock:
+            if not self._is_current_locked(run):
+                return
             order = self._next_order_locked()
         self._sink.must_poll(order)
 
@@ -280,7 +293,13 @@ class Reader:
                 ending = Ending("error", ProtocolError("an error of mcp_sync itself: see the log"))
             with self._lock:
                 if not self._is_current_locked(run):
-                    return
+                    lost = run.live and run.replaced and not run.retired and not self._closed
+                    break
+                if run is self._successor and self._run is not None and self._run.live:
+                    if self._run.asked.contains(self._wanted):
+                        # The wider stream is not to be had, and not wanted any more either.
+                        self._successor = None
+                        return
                 order = self._next_order_locked()
                 gap, run.live = run.live, False
                 if run.stream is not None:
@@ -304,7 +323,7 @@ class Reader:
                 polling = False
             if ending.refused and not polling:
                 polling = True
-                self._must_poll()
+                self._must_poll(run)
             if ending.lived >= _HEALTHY_AFTER:
                 unreachable.reset()
                 refused.reset()
@@ -319,6 +338,9 @@ class Reader:
                 wait,
             )
             polling = self._pause(run, wait, gap_began, polling)
+        if lost:
+            # The first stream ended by itself, and nobody knows whether before the wider one covered what it did.
+            self._sink.notice_lost()
 
     def _pause(self, run: _Run, wait: float, gap_began: float, polling: bool) -> bool:
         """Wait before the next attempt; begin to poll on the way if the gap has become long. Return whether polling."""
@@ -335,7 +357,7 @@ class Reader:
                     return polling
             if not polling and self._clock() >= poll_at:
                 polling = True
-                self._must_poll()
+                self._must_poll(run)
             if self._clock() >= end:
                 return polling
 
@@ -411,12 +433,14 @@ class Reader:
         live_since: Optional[float] = None
         try:
             while True:
+                run.waiting_since = self._clock()
                 try:
                     notice = stream.next()
                 except ProtocolError as error:
                     notice = error
                 except StopIteration:
                     break
+                run.waiting_since = None
                 if isinstance(notice, ProtocolError):
                     _log.warning("%s: something on the stream of notices was refused: %s", self._name, notice)
                     self._sink.notice_lost()
@@ -467,16 +491,37 @@ class Reader:
             if run is self._successor:
                 replaced, self._run, self._successor = self._run, run, None
             gapless = replaced is not None and replaced.live
+            if replaced is not None:
+                replaced.replaced = True
             # Something more may have been wanted while this stream was being opened.
             further = _Run() if self._wanted and not asked.contains(self._wanted) else None
             if further is not None:
                 self._successor = further
         self._sink.stream_opened(order, asked, covered, catalog, gapless)
         # Only now: there is no moment at which neither of the two covers what the first did.
-        if replaced is not None and replaced.stream is not None:
-            replaced.stream.exchange.interrupt()
+        if replaced is not None:
+            Worker("mcp_sync-reader-%s" % self._name, lambda: self._retire(replaced)).start()
         self._start(further)
         return True
+
+    def _retire(self, run: _Run) -> None:
+        """End a stream that was replaced, after it has said what was still on its way."""
+        end = self._clock() + _RETIRED_WITHIN
+        with self._lock:
+            while not self._closed and run.stream is not None:
+                now = self._clock()
+                since = run.waiting_since
+                if (since is not None and now - since >= _QUIET_BEFORE_END) or now >= end:
+                    break
+                self._changed.wait(min(end - now, _QUIET_BEFORE_END / 4.0))
+            run.retired = True
+            stream = run.stream
+            waiting = run.waiting_since is not None and self._clock() - run.waiting_since >= _QUIET_BEFORE_END
+            lost = stream is not None and not waiting and not self._closed
+        if stream is not None:
+            stream.exchange.interrupt()
+        if lost:
+            self._sink.notice_lost()
 
 
 def _compared(asked: SubscriptionFilter, granted: SubscriptionFilter) -> Tuple[FrozenSet[str], bool]:

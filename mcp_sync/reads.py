@@ -71,10 +71,12 @@ class Outcome(NamedTuple):
     settled: bool
 
 
-Observer = Callable[[Query, Optional[CacheableResult], Optional[MCPSyncError]], None]
+#: Called with what became known of a query: a result, or why there is none; and with the sequence of its read, since those who
+#: call it may overtake each other.
+Observer = Callable[[Query, Optional[CacheableResult], Optional[MCPSyncError], int], None]
 
 
-def _ignore(query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError]) -> None:
+def _ignore(query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError], sequence: int) -> None:
     pass
 
 
@@ -212,10 +214,11 @@ class Reads:
         try:
             result = self._read(query, deadline)
         except (AuthorizationError, ResourceNotFound) as error:
-            self._abandon(ticket, shared)
-            for key in self.keys(query):
-                self.cache.remove(key)
-            self.observer(query, None, error)
+            settled = self.cache.finish_missing(ticket)
+            if shared is not None:
+                self.cache.finish_missing(shared)
+            if settled:
+                self.observer(query, None, error, ticket.sequence)
             raise
         except BaseException:
             self._abandon(ticket, shared)
@@ -229,8 +232,9 @@ class Reads:
                 stored = self.cache.finish_read(shared, result, **more)
             else:
                 self.cache.abandon_read(shared)
-        if not stored.refused:
-            self.observer(query, result, None)
+        # Also of what is out of date already, if it is newer than what was held: under constant change nothing else comes.
+        if stored.kept or not stored.refused:
+            self.observer(query, result, None, ticket.sequence)
         return Outcome(result, not stored.refused)
 
     def _abandon(self, ticket: Ticket, shared: Optional[Ticket]) -> None:

@@ -35,13 +35,14 @@ Done = Callable[[Query], None]
 class _Task:
     """One watched query's place in the schedule. The refresher's lock guards it."""
 
-    __slots__ = ("query", "due", "refresh", "renew_at", "running", "again", "not_before", "pace", "noticed", "backoff", "dropped")
+    __slots__ = ("query", "due", "refresh", "renew_at", "asked", "running", "again", "not_before", "pace", "noticed", "backoff", "dropped")
 
     def __init__(self, query: Query) -> None:
         self.query = query
         self.due: Optional[float] = None
         self.refresh = False  # whether the next read has to be a new one, even if the copy is fresh
         self.renew_at = float("inf")  # when the same is so because of the copy's age
+        self.asked = False  # whether somebody wants it read, for another reason than its copy's age
         self.running = False
         self.again = False  # whether it became due while it was running
         self.not_before = float("-inf")  # the throttle
@@ -88,6 +89,7 @@ class Refresher:
         self._uniform = uniform
         self._made_anew()
         self._tasks: Dict[Query, _Task] = {}
+        self._registration = 0
         self._closed = False
         _fork.register(self)
 
@@ -103,10 +105,17 @@ class Refresher:
 
     # -- any thread ------------------------------------------------------------------------------------------------------
 
-    def keep(self, queries: Iterable[Query]) -> None:
-        """Have places for these queries, and for no others. Nothing becomes due by this."""
+    def keep(self, queries: Iterable[Query], registration: int = 0) -> None:
+        """Have places for these queries, and for no others. Nothing becomes due by this.
+
+        :param registration: counts what is watched. Threads may overtake each other on the way here; an older word than the
+            last is ignored.
+        """
+        wanted = set(queries)
         with self._lock:
-            wanted = set(queries)
+            if registration < self._registration:
+                return
+            self._registration = registration
             for query in [query for query in self._tasks if query not in wanted]:
                 task = self._tasks.pop(query)
                 task.dropped = True
@@ -131,6 +140,7 @@ class Refresher:
                     continue
                 task.refresh = task.refresh or refresh
                 task.noticed = now
+                task.asked = True
                 if task.running:
                     task.again = True
                 else:
@@ -156,12 +166,12 @@ class Refresher:
         """Whether it is being read, or will be for another reason than its copy's age."""
         with self._lock:
             task = self._tasks.get(query)
-            return task is not None and (task.running or (task.due is not None and task.renew_at == float("inf")))
+            return task is not None and (task.asked or task.running)
 
     def after_fork_in_child(self) -> None:
         self._made_anew()
         for task in self._tasks.values():
-            task.running = task.again = False
+            task.running = task.again = task.asked = False
             task.due = None
             task.renew_at = float("inf")
 
@@ -217,7 +227,7 @@ class Refresher:
         """Begin to read a task that is due; return whether it has to be a new read even if the copy is fresh."""
         now = self._clock()
         refresh = task.refresh or now >= task.renew_at
-        task.refresh, task.renew_at, task.running = False, float("inf"), True
+        task.refresh, task.renew_at, task.running, task.asked = False, float("inf"), True, False
         # What changes again as soon as it may be read again is read less and less often.
         busy = now < task.not_before + self._throttle * task.pace
         task.pace = min(2.0 * task.pace, _SLOWEST_PACE) if busy else 1.0
@@ -275,7 +285,8 @@ class Refresher:
             self._failed(task.query, error)
             return
         task.backoff = None
-        self._ended(task, self._interval(task.query))
+        # What was learnt during the read makes it out of date; or it was somebody else's, and is looked at once more.
+        self._ended(task, self._interval(task.query), again=not outcome.settled and self._lease(task.query) is not None)
         if outcome.settled:
             self._done(task.query)
 
@@ -290,11 +301,11 @@ class Refresher:
         lease = self._lease(query)
         return None if lease is None else lease.seconds * self._uniform(0.75, 0.95)
 
-    def _ended(self, task: _Task, wait: Optional[float]) -> None:
+    def _ended(self, task: _Task, wait: Optional[float], again: bool = False) -> None:
         now = self._clock()
         with self._lock:
             task.running = False
-            again, task.again = task.again, False
+            again, task.again = again or task.again, False
             if self._closed or task.dropped:
                 return
             if again:

@@ -54,6 +54,7 @@ class Upkeep(Sink, Keeper):
         self._lock = threading.Lock()
         self._watches: Tuple[Watch, ...] = ()
         self._wanted = SubscriptionFilter()
+        self._registration = 0  # counts what is wanted
         self._order = 0
         self._state = State.CONNECTING
         self._asked = SubscriptionFilter()
@@ -67,8 +68,7 @@ class Upkeep(Sink, Keeper):
         self._gaps = 0
         self._catalog: FrozenSet[str] = frozenset()
         self._closed = False
-        # Replaced as a whole.
-        self._matcher = Matcher()
+        self._matcher: Optional[Matcher] = None  # made when it is needed
         self._reader = Reader(
             connection,
             self._discover,
@@ -112,11 +112,10 @@ class Upkeep(Sink, Keeper):
                 raise ClientClosed()
             self._watches += (watch,)
             self._rewanted_locked()
-            wanted, asked = self._wanted, self._asked
-        self._matcher = Matcher(wanted.resource_subscriptions | asked.resource_subscriptions)
-        self._refresher.keep(_queries(wanted))
+            wanted, registration = self._wanted, self._registration
+        self._refresher.keep(_queries(wanted), registration)
         self._publish()
-        self._reader.want(wanted)
+        self._reader.want(wanted, registration)
         # What another watch keeps current already need not be waited for.
         self._refresher.soon([query for query in watch.queries if self._lease(query) is not None])
         for query in watch.queries:
@@ -127,13 +126,13 @@ class Upkeep(Sink, Keeper):
         with self._lock:
             self._watches = tuple(other for other in self._watches if other is not watch)
             self._rewanted_locked()
-            wanted = self._wanted
+            wanted, registration = self._wanted, self._registration
             if self._closed:
                 return
-        self._refresher.keep(_queries(wanted))
-        order = self._reader.want(wanted)
-        if not wanted:
-            self._nothing_wanted(order)
+        self._refresher.keep(_queries(wanted), registration)
+        order = self._reader.want(wanted, registration)
+        if order is not None:
+            self._given_up(order)
         self._publish()
         if watch.status_changed():
             self._notifier.post(watch)
@@ -146,12 +145,12 @@ class Upkeep(Sink, Keeper):
             if self._pid == os.getpid():
                 return
             self._pid = os.getpid()
-            wanted = self._wanted
+            wanted, registration = self._wanted, self._registration
             if self._closed:
                 return
         self._publish()
         if wanted:
-            self._reader.want(wanted)
+            self._reader.want(wanted, registration)
 
     def close(self) -> None:
         """Stop everything, for good. The first half; the caller closes the connection and then calls :meth:`join`."""
@@ -196,6 +195,9 @@ class Upkeep(Sink, Keeper):
     def pending(self, query: Query) -> bool:
         return self._refresher.is_pending(query)
 
+    def kept(self, query: Query) -> bool:
+        return self._lease(query) is not None
+
     def status_of(self, watch: Watch) -> Status:
         contact = self._reader.last_contact
         with self._lock:
@@ -229,7 +231,7 @@ class Upkeep(Sink, Keeper):
             if order <= self._order or self._closed:
                 return
             self._order = order
-            before = set(self._leases_locked()) if gapless else set()
+            before = self._leases_locked() if gapless else {}
             if not gapless:
                 # Entries that were polled until now are read again too: this is a new beginning.
                 self._generation += 1
@@ -237,17 +239,18 @@ class Upkeep(Sink, Keeper):
             self._state = State.LIVE
             self._asked, self._covered, self._catalog_covered = asked, covered, catalog
             self._last_error = None
-            wanted = self._wanted
-        self._matcher = Matcher(wanted.resource_subscriptions | asked.resource_subscriptions)
+            self._matcher = None
+            leases, wanted = self._leases_locked(), self._wanted
         self._publish()
-        self._refresher.soon([query for query in _queries(wanted) if self._reads.key(query) not in before])
+        keys = [(query, self._reads.key(query)) for query in _queries(wanted)]
+        self._refresher.soon([query for query, key in keys if before.get(key) != leases.get(key)])
         self._tell_status()
 
     def noticed(self, notice: Notice) -> None:
         # The cache first: from here on nobody is given the old copy. Then the threads that read again.
         if isinstance(notice, ResourceUpdated):
             self._reads.changed(read_query(notice.uri))
-            concerned = self._matcher.concerned(notice.uri)
+            concerned = self._matching().concerned(notice.uri)
             for uri in concerned:
                 if uri != notice.uri:
                     self._reads.changed(read_query(uri))
@@ -257,6 +260,18 @@ class Upkeep(Sink, Keeper):
             self._reads.changed(CATALOG)
             self._reads.changed(TEMPLATES)
             self._refresher.soon((CATALOG,))
+
+    def _matching(self) -> Matcher:
+        matcher = self._matcher
+        while matcher is None:
+            with self._lock:
+                uris, registration = self._wanted.resource_subscriptions | self._asked.resource_subscriptions, self._registration
+            # Not under the lock: it looks at every URI.
+            made = Matcher(uris)
+            with self._lock:
+                if registration == self._registration and uris >= self._asked.resource_subscriptions:
+                    matcher = self._matcher = made
+        return matcher
 
     def notice_lost(self) -> None:
         with self._lock:
@@ -294,24 +309,29 @@ class Upkeep(Sink, Keeper):
         self._refresher.soon(_queries(wanted))
         self._tell_status()
 
-    def _nothing_wanted(self, order: int) -> None:
+    def _given_up(self, order: int) -> None:
+        """The reader ended its stream because nothing was wanted. By now something may be again."""
         with self._lock:
-            if order <= self._order or self._wanted:
+            if order <= self._order:
                 return
             self._order = order
-            # No gap: what was covered or polled loses its lease, and with it its freshness; what the server gave a lifetime
-            # for keeps it.
+            # Otherwise no gap: what was covered or polled loses its lease, and with it its freshness; what the server gave a
+            # lifetime for keeps it.
+            if self._wanted:
+                self._generation += 1
             self._state = State.CONNECTING
             self._asked, self._covered, self._catalog_covered = SubscriptionFilter(), frozenset(), False
 
     # -- what reads bring ------------------------------------------------------------------------------------------------
 
-    def _observed(self, query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError]) -> None:
+    def _observed(
+        self, query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError], sequence: int
+    ) -> None:
         watches = self._watches
         if not watches:
             return
         for watch in watches:
-            if watch.observe(query, result, error, self._generation):
+            if watch.observe(query, result, error, self._generation, sequence):
                 self._notifier.post(watch)
         if query == CATALOG and isinstance(result, ListResourcesResult):
             self._catalog_read(frozenset(result.uris))
@@ -326,9 +346,9 @@ class Upkeep(Sink, Keeper):
         self._refresher.soon(moved)
 
     def _done(self, query: Query) -> None:
-        result = self._reads.fresh(query)
-        if result is not None:
-            self._observed(query, result, None)
+        entry = self._reads.peek(query)
+        if entry is not None and self._reads.fresh(query) is entry.value:
+            self._observed(query, entry.value, None, entry.sequence)
 
     def _failed(self, query: Query, error: MCPSyncError) -> None:
         for watch in self._watches:
@@ -349,6 +369,8 @@ class Upkeep(Sink, Keeper):
                 self._notifier.post(watch)
 
     def _rewanted_locked(self) -> None:
+        self._registration += 1
+        self._matcher = None
         uris: List[str] = []
         for watch in self._watches:
             uris.extend(watch.uris)

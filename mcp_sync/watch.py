@@ -60,6 +60,7 @@ class _Known(NamedTuple):
     result: Optional[CacheableResult]
     missing: Optional[MCPSyncError]
     generation: int
+    sequence: int
 
 
 class Held(NamedTuple):
@@ -89,6 +90,10 @@ class Keeper(abc.ABC):
     @abc.abstractmethod
     def pending(self, query: Query) -> bool:
         """Return whether ``query`` is being read again, or about to be."""
+
+    @abc.abstractmethod
+    def kept(self, query: Query) -> bool:
+        """Return whether ``query`` is kept current: covered by a live stream, or polled."""
 
     @abc.abstractmethod
     def status_of(self, watch: "Watch") -> Status:
@@ -212,7 +217,8 @@ class Watch:
         )
 
     def _is_current(self, query: Query, known: Optional[_Known]) -> bool:
-        if known is None:
+        # A lifetime that the server gave is no reason to call it current: this watch is to know of changes.
+        if known is None or not self._keeper.kept(query):
             return False
         if known.missing is not None:
             return known.generation == self._keeper.generation() and not self._keeper.pending(query)
@@ -363,22 +369,27 @@ class Watch:
 
     # -- for its keeper --------------------------------------------------------------------------------------------------
 
-    def observe(self, query: Query, result: Optional[CacheableResult], missing: Optional[MCPSyncError], generation: int) -> bool:
-        """Take note of the newest result, or of why there is none. Return whether listeners have to be called."""
+    def observe(
+        self,
+        query: Query,
+        result: Optional[CacheableResult],
+        missing: Optional[MCPSyncError],
+        generation: int,
+        sequence: int,
+    ) -> bool:
+        """Take note of the newest result, or of why there is none. Return whether listeners have to be called.
+
+        :param sequence: of the read: what an earlier one brought is not taken note of.
+        """
         if query not in self._queries:
             return False
         with self._lock:
             if self._closed:
                 return False
             before = self._known.get(query)
-            if (
-                before is not None
-                and before.result is not None
-                and result is not None
-                and result.started < before.result.started
-            ):
-                return False  # two reads finished in the other order
-            self._known[query] = _Known(result, missing, generation)
+            if before is not None and sequence < before.sequence:
+                return False  # two reads finished in the other order, or two threads overtook each other here
+            self._known[query] = _Known(result, missing, generation, sequence)
             self._errors.pop(query, None)
             self._ticks += 1
             change = None if before is None else _difference(query, before, result)
@@ -490,8 +501,10 @@ class Snapshot(Mapping[str, ReadResourceResult]):
             known = dict(watch._known)
         for query, pinned in self._results.items():
             seen = known.get(query)
-            now = None if seen is None else seen.result
-            change = _difference(query, _Known(pinned, None, 0), now)
+            now = watch._keeper.fresh(query) or (None if seen is None else seen.result)
+            if now is not None and pinned is not None and now.started < pinned.started:
+                now = pinned  # what was pinned is news that the watch has not taken note of yet
+            change = _difference(query, _Known(pinned, None, 0, 0), now)
             if change is None and (watch.closed or not watch._is_current(query, seen)):
                 change = Change("unknown", query.uri, pinned, now)
             if change is not None:
