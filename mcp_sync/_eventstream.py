@@ -1,9 +1,9 @@
 """Response bytes to events: a tolerant byte source in front of sseclient-py.
 
-sseclient-py reads the fields of an event. What it leaves to others is done here, before it sees a byte: line ends of every
-kind and mixed, cut anywhere; a byte-order mark; a limit on size; half an event at the end of the stream (which is no
-event); one bad byte (which costs one event, not the stream); comments, which servers send as signs of life; and events of
-many lines, which it joins in quadratic time.
+sseclient-py reads the fields of an event. What it leaves to others is done here, before it sees a byte: line ends of
+every kind and mixed, cut anywhere; a byte-order mark; a limit on size; half an event at the end of the stream (which is
+no event); one bad byte (which costs one event, not the stream); comments, which servers send as signs of life; and
+events of many lines, which it joins in quadratic time.
 
 See the specification, basic/transports/streamable-http: Receiving Messages.
 """

@@ -5,10 +5,12 @@ sorts them into *shares*: one for each request in progress, and one for what bel
 """
 
 import collections
+import copy
 import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
+from . import _fork
 from ._deadline import Deadline
 from .errors import MCPSyncError, ProtocolError, RequestTimeout, TransportError
 from .jsonrpc import Notification, Request, Response
@@ -21,6 +23,18 @@ _MAX_WAITING = 100000
 
 _SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
+#: Told by a stream of notices: what says so without naming the stream may have been meant for any of them.
+_NOTICES = frozenset(
+    [
+        "notifications/resources/updated",
+        "notifications/resources/list_changed",
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+    ]
+)
+
+Limited = Callable[[Optional[float], Optional[float]], None]
+
 
 class Share(Exchange):
     """One request's part of a channel, or the part that belongs to none.
@@ -29,15 +43,26 @@ class Share(Exchange):
     :param what: the request, for error messages.
     :param deadline: for all of it.
     :param closed: called once, without a lock, when the owner closes it; told whether the response had come.
+    :param streaming: whether it is one that lasts, for notices.
+    :param limited: called with the limits for silence, where the channel can keep to them.
     """
 
-    def __init__(self, where: str, what: str, deadline: Deadline, closed: Callable[["Share", bool], None]) -> None:
+    def __init__(
+        self,
+        where: str,
+        what: str,
+        deadline: Deadline,
+        closed: Callable[["Share", bool], None],
+        streaming: bool = False,
+        limited: Optional[Limited] = None,
+    ) -> None:
         self._where = where
         self._what = what
         self._deadline = deadline
-        self._silence: Optional[float] = None
         self._on_closed = closed
-        # One lock, with a condition on it; it guards everything below and the two limits above.
+        self._on_limited = limited
+        self.streaming = streaming
+        # One lock, with a condition on it; it guards everything below and the deadline above.
         self._changed = threading.Condition(threading.Lock())
         self._messages: Deque[Received] = collections.deque()
         self._error: Optional[MCPSyncError] = None
@@ -56,14 +81,19 @@ class Share(Exchange):
                 if self._answered:
                     raise StopIteration
                 if self._error is not None:
-                    raise self._error
-                limit = self._deadline.shorter(self._silence)
-                if not self._changed.wait(limit) and not self._messages and self._error is None:
-                    if self._deadline.expired:
-                        raise self._deadline.error()
-                    if self._silence is not None and limit is not None and limit >= self._silence:
-                        self.ending = "silence"
-                        raise RequestTimeout("%s sent nothing for %g s" % (self._where, self._silence))
+                    # A copy: others who waited on the same channel get the same error, and each adds its own traceback.
+                    raise copy.copy(self._error)
+                if not self._changed.wait(self._deadline.remaining()) and self._deadline.expired and self._idle_locked():
+                    raise self._deadline.error()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the response has come, fetched or not."""
+        with self._changed:
+            return self._answered
+
+    def _idle_locked(self) -> bool:
+        return not (self._messages or self._answered or self.interrupted or self._error is not None)
 
     def interrupt(self) -> None:
         with self._changed:
@@ -73,9 +103,10 @@ class Share(Exchange):
     def limit(self, deadline: Deadline, silence: Optional[float] = None, lively: Optional[float] = None) -> None:
         with self._changed:
             self._deadline = deadline
-            # A pipe does not go silent without closing, and has no comments to show that it lives.
-            self._silence = None
             self._changed.notify_all()
+        if self._on_limited is not None:
+            # Silence is a matter of the whole channel, which shows signs of life that are nobody's.
+            self._on_limited(silence, lively)
 
     def close(self) -> None:
         with self._changed:
@@ -91,9 +122,12 @@ class Share(Exchange):
         """Hand over a message."""
         with self._changed:
             self.heard_at = time.time()
+            if self._error is not None or self._answered:
+                return  # behind a loss nothing counts, and behind the response comes nothing
             if len(self._messages) >= _MAX_WAITING:
                 self._messages.clear()
                 self._error = TransportError("more than %d messages of %s waited to be fetched" % (_MAX_WAITING, self._where))
+                self.ending = "reset"
             else:
                 self._messages.append(message)
                 self._answered = self._answered or isinstance(message, Response)
@@ -106,6 +140,12 @@ class Share(Exchange):
                 self._error = error
                 self.ending = ending
             self._changed.notify_all()
+
+    def after_fork_in_child(self, error: MCPSyncError) -> None:
+        """In a forked child: nothing will come any more, and there is nobody who could be told so."""
+        self._changed = threading.Condition(threading.Lock())
+        self._error, self.ending = error, "reset"
+        self._closed = True
 
 
 def _key(request_id: Any) -> Tuple[str, Any]:
@@ -127,22 +167,44 @@ class Pending:
     def __init__(self, where: str, unclaimed: Callable[[Received], None]) -> None:
         self._where = where
         self._unclaimed = unclaimed
-        self._lock = threading.Lock()  # guards the four below
-        self._shares: Dict[Tuple[str, Any], Share] = {}
-        self._rest: Optional[Share] = None
+        self._made_anew()
         self._error: Optional[MCPSyncError] = None
         self._ending = ""
+        _fork.register(self)
 
-    def open(self, request_id: Any, what: str, deadline: Deadline, closed: Callable[[Share, bool], None]) -> Share:
+    def _made_anew(self) -> None:
+        self._lock = threading.Lock()  # guards the two below, _error and _ending
+        self._shares: Dict[Tuple[str, Any], Share] = {}
+        self._rest: List[Share] = []
+
+    def after_fork_in_child(self) -> None:
+        # The channel is the parent's, and its locks may be held by threads that do not exist here.
+        shares = list(self._shares.values()) + self._rest
+        self._made_anew()
+        self._error = TransportError("the channel to %s belongs to the parent process" % self._where)
+        self._ending = "reset"
+        for share in shares:
+            share.after_fork_in_child(self._error)
+
+    def open(
+        self,
+        request_id: Any,
+        what: str,
+        deadline: Deadline,
+        closed: Callable[[Share, bool], None],
+        streaming: bool = False,
+        limited: Optional[Limited] = None,
+    ) -> Share:
         """Return the share of a request that is about to be sent."""
         key = _key(request_id)
 
         def on_closed(share: Share, answered: bool) -> None:
             with self._lock:
-                self._shares.pop(key, None)
+                if self._shares.get(key) is share:
+                    del self._shares[key]
             closed(share, answered)
 
-        share = Share(self._where, what, deadline, on_closed)
+        share = Share(self._where, what, deadline, on_closed, streaming, limited)
         with self._lock:
             error, ending = self._error, self._ending
             if error is None:
@@ -151,18 +213,19 @@ class Pending:
             share.fail(error, ending)
         return share
 
-    def open_rest(self, deadline: Deadline) -> Share:
-        """Return the share of all that belongs to no request; the newest such share gets it."""
+    def open_rest(self, deadline: Deadline, limited: Optional[Limited] = None) -> Share:
+        """Return a share of all that belongs to no request. Every such share gets all of it."""
 
         def on_closed(share: Share, answered: bool) -> None:
             with self._lock:
-                if self._rest is share:
-                    self._rest = None
+                if share in self._rest:
+                    self._rest.remove(share)
 
-        share = Share(self._where, "the rest of its messages", deadline, on_closed)
+        share = Share(self._where, "the rest of its messages", deadline, on_closed, True, limited)
         with self._lock:
-            self._rest = share
             error, ending = self._error, self._ending
+            if error is None:
+                self._rest.append(share)
         if error is not None:
             share.fail(error, ending)
         return share
@@ -170,41 +233,56 @@ class Pending:
     def deliver(self, message: Received) -> None:
         """Sort one message. Only the thread that reads the channel."""
         with self._lock:
-            share = self._share_locked(message)
-        if share is None:
+            shares = self._shares_locked(message)
+        if not shares:
             self._unclaimed(message)
-        else:
+        for share in shares:
             share.put(message)
+
+    def refuse(self, request_id: Any, error: MCPSyncError) -> bool:
+        """Fail the share of one request; return whether somebody waits for it."""
+        with self._lock:
+            share = self._shares.get(_key(request_id))
+        if share is None:
+            return False
+        share.fail(error, "end of stream")
+        return True
 
     def fail(self, error: MCPSyncError, ending: str = "end of stream") -> None:
         """The channel is over: everybody who waits is told, and everybody who comes later."""
         with self._lock:
             if self._error is None:
                 self._error, self._ending = error, ending
-            shares: List[Share] = list(self._shares.values())
-            if self._rest is not None:
-                shares.append(self._rest)
+            shares: List[Share] = list(self._shares.values()) + self._rest
         for share in shares:
             share.fail(error, ending)
 
     def interrupt(self) -> None:
         """Wake everybody who waits."""
         with self._lock:
-            shares = list(self._shares.values()) + ([self._rest] if self._rest is not None else [])
+            shares = list(self._shares.values()) + self._rest
         for share in shares:
             share.interrupt()
 
-    def _share_locked(self, message: Received) -> Optional[Share]:
+    def _shares_locked(self, message: Received) -> List[Share]:
         if isinstance(message, Response):
-            return self._shares.get(_key(message.id))
-        if isinstance(message, Notification):
-            share = self._named_locked(message)
-            return share if share is not None else self._rest
+            share = self._shares.get(_key(message.id))
+            return [] if share is None else [share]
         if isinstance(message, Request):
-            return None  # answered by whoever looks after the session
-        return self._rest if isinstance(message, ProtocolError) else None
+            return []  # answered by whoever looks after the session
+        if isinstance(message, ProtocolError):
+            # It may have been a notice for any of them.
+            return self._rest + [share for share in self._shares.values() if share.streaming]
+        named, share = self._named_locked(message)
+        if share is not None:
+            return [share]
+        if named or message.method not in _NOTICES:
+            return list(self._rest)
+        # Servers that forget to say for which stream a notice is: for all.
+        return self._rest + [share for share in self._shares.values() if share.streaming]
 
-    def _named_locked(self, message: Notification) -> Optional[Share]:
+    def _named_locked(self, message: Notification) -> Tuple[bool, Optional[Share]]:
+        """Return whether a notification names the request that it belongs to, and that one's share if somebody waits."""
         params = message.params
         meta = params.get("_meta")
         names: List[Any] = []
@@ -217,5 +295,5 @@ class Pending:
         for name in names:
             share = self._shares.get(_key(name))
             if share is not None:
-                return share
-        return None
+                return True, share
+        return bool(names), None

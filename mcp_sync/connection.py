@@ -5,16 +5,18 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import ClientClosed, MCPSyncError, ServerError, TransportError, UnsupportedVersion
+from .errors import ClientClosed, MCPSyncError, RequestTimeout, ServerError, TransportError, UnsupportedVersion
 from .eras.legacy import LEGACY_VERSIONS
 from .eras.modern import MODERN_VERSIONS
-from .jsonrpc import RequestIds
-from .negotiate import Negotiator, Settled, says_nothing_about_the_era
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestIds
+from .negotiate import MODERN_CODES, Found, Negotiator, says_nothing_about_the_era
 from .notices import SubscriptionFilter
-from .sessions import Handlers, ModernSession, Session, SessionGone, Stream
-from .transports.base import Transport
+from .sessions import Handlers, LegacySession, ModernSession, Session, SessionGone, Stream
+from .transports.base import ChannelLost, Transport
 
 __all__ = ["Connection"]
+
+INVALID_REQUEST = -32600
 
 #: Requests that change nothing, and may be sent again to a server that has forgotten the session, or turned out to be other
 #: than it was.
@@ -83,15 +85,22 @@ class Connection:
             except SessionGone as gone:
                 self._forget(session)
                 if not tries:
-                    raise _not_repeated(gone) from gone
+                    raise self._not_repeated(gone, method) from gone
             except UnsupportedVersion as refused:
-                other = self._negotiator.other_version(refused, deadline)
-                self._replace(session, other)
-                return other.call(method, asked, deadline)
+                # Refused before anything was done, so that even what is not to be done twice is sent again.
+                session = self._other_version(session, refused, deadline)
+                try:
+                    return session.call(method, asked, deadline)
+                except SessionGone as gone:
+                    self._forget(session)
+                    raise self._not_repeated(gone, method) from gone
             except (TransportError, ServerError) as error:
-                if not tries or not self._may_be_another_server(session, error):
+                if not tries:
                     raise
-                self._forget(session)
+                if self._may_be_another_server(session, method, error, deadline):
+                    self._forget(session)
+                elif not self._lost_its_channel(session, error):
+                    raise
 
     def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
         """Open a stream of notices.
@@ -99,23 +108,31 @@ class Connection:
         :param deadline: for the answer's beginning; set the exchange's own limits afterwards.
         :raises MCPSyncError: whatever went wrong.
         """
-        session, _ = self._settled("server/discover", {}, deadline)
-        try:
-            return session.listen(wanted, deadline)
-        except SessionGone:
-            self._forget(session)
-        session, _ = self._settled("server/discover", {}, deadline)
-        try:
-            return session.listen(wanted, deadline)
-        except SessionGone as gone:
-            self._forget(session)
-            raise _not_repeated(gone) from gone
+        tries = 2
+        while True:
+            tries -= 1
+            session, _ = self._settled("server/discover", {}, deadline)
+            try:
+                if isinstance(session, LegacySession) and not session.claim_stream():
+                    another = self._negotiator.begin_another(session, deadline)
+                    another.claim_stream()
+                    try:
+                        return another.listen(wanted, deadline)
+                    except BaseException:
+                        another.close(Deadline(0.5, "the goodbye"))
+                        raise
+                return session.listen(wanted, deadline)
+            except SessionGone as gone:
+                self._forget(session)
+                if not tries:
+                    raise self._not_repeated(gone, "the stream of notices") from gone
 
     def close(self) -> None:
         """End all exchanges, and the session."""
         with self._changed:
             self._closed = True
             session, self._session = self._session, None
+            self._changed.notify_all()
         if session is not None:
             session.close(Deadline(0.5, "the goodbye"))
         self.transport.close()
@@ -123,10 +140,11 @@ class Connection:
             self._fallback.close()
 
     def _made_anew(self) -> None:
-        # One lock, with a condition on it; it guards the two below, _session and _closed.
+        # One lock, with a condition on it; it guards the three below, _session and _closed.
         self._changed = threading.Condition(threading.Lock())
         self._by_request = False  # somebody is finding out by a request of its own
         self._by_asking = False  # somebody is finding out by asking for nothing else
+        self._greeting = False  # somebody is beginning a legacy session
 
     def after_fork_in_child(self) -> None:
         self._made_anew()
@@ -144,6 +162,9 @@ class Connection:
 
         :returns: the session, and the request's result if finding out has brought it.
         """
+        asks = "server/discover"
+        # On a shared channel nothing but that question is asked of a server that is not known.
+        may_request = method in _READS and method != asks and not self.transport.shared_channel
         by_request = False
         with self._changed:
             while True:
@@ -151,54 +172,121 @@ class Connection:
                     raise ClientClosed()
                 if self._session is not None:
                     return self._session, None
-                if method in _READS and not self._by_request and not self._by_asking:
+                if self._greeting:
+                    pass  # it is a legacy server, and about to be spoken with
+                elif may_request and not self._by_request and not self._by_asking:
                     by_request = self._by_request = True
                     break
-                if not self._by_asking:
+                elif not self._by_asking:
                     self._by_asking = True
                     break
                 if not self._changed.wait(deadline.remaining()):
                     raise deadline.error(may_have_run=False)
-        session: Optional[Session] = None
+        found: Optional[Found] = None
+        greets = False
         try:
             if by_request:
-                session, result = self._negotiator.settle(method, params, deadline)
-                return session, result
-            session, _ = self._negotiator.settle("server/discover", {}, deadline)
-            return session, None
-        except Settled as settled:
-            session = settled.session
-            if by_request:
-                raise settled.error from None
-            return session, None
+                found = self._negotiator.find_out(method, params, deadline)
+            else:
+                found = self._negotiator.find_out(asks, {}, deadline)
         finally:
             with self._changed:
-                if self._session is None and not self._closed:
-                    self._session = session
+                if found is not None and self._session is None and not self._closed:
+                    self._session = found.session
+                    if found.session is None and not self._greeting:
+                        greets = self._greeting = True
                 if by_request:
                     self._by_request = False
                 else:
                     self._by_asking = False
                 self._changed.notify_all()
+        if found.session is None:
+            return self._legacy(deadline, found, greets), None
+        if not by_request and method != asks:
+            return found.session, None
+        if found.error is not None and found.result is None:
+            raise found.error
+        return found.session, found.result
+
+    def _legacy(self, deadline: Deadline, found: Found, greets: bool = False) -> Session:
+        """Return a legacy session, begun if need be. Only one thread begins it; the others wait.
+
+        :param greets: whether that is this thread.
+        """
+        with self._changed:
+            while not greets:
+                if self._closed:
+                    raise ClientClosed()
+                if self._session is not None:
+                    return self._session
+                if not self._greeting:
+                    greets = self._greeting = True
+                elif not self._changed.wait(deadline.remaining()):
+                    raise deadline.error(may_have_run=False)
+        session: Optional[Session] = None
+        try:
+            session = self._negotiator.begin_legacy(deadline, found)
+        finally:
+            with self._changed:
+                closed = self._closed
+                if not closed:
+                    self._session = session
+                self._greeting = False
+                self._changed.notify_all()
+        if closed:
+            raise ClientClosed()
+        return session
+
+    def _other_version(self, session: Session, refused: UnsupportedVersion, deadline: Deadline) -> Session:
+        other = self._negotiator.other_version(refused)
+        with self._changed:
+            if self._session is session and not self._closed:
+                self._session = other
+        return self._legacy(deadline, Found(None, error=refused)) if other is None else other
 
     def _forget(self, session: Session) -> None:
         with self._changed:
             if self._session is session:
                 self._session = None
 
-    def _replace(self, session: Session, other: Session) -> None:
-        with self._changed:
-            if self._session is session:
-                self._session = other
-
-    def _may_be_another_server(self, session: Session, error: MCPSyncError) -> bool:
-        """Return whether a modern server's error looks as if a legacy one had taken its place."""
-        if not self._negotiator.finds_out or not isinstance(session, ModernSession) or says_nothing_about_the_era(error):
+    def _may_be_another_server(
+        self, session: Session, method: str, error: MCPSyncError, deadline: Deadline
+    ) -> bool:
+        """Return whether an error looks as if a server of the other era had taken the place of the one that was."""
+        if not self._negotiator.finds_out or says_nothing_about_the_era(error):
             return False
-        if isinstance(error, ServerError):
-            return error.status == 400 and error.code in (-32000, -32600)
-        return getattr(error, "status", None) in (400, 404, 405)
+        if not isinstance(session, ModernSession):
+            if not isinstance(error, ServerError) or self.transport.shared_channel:
+                return False  # there, a new process has ended the session
+            if error.code in MODERN_CODES or "io.modelcontextprotocol/" in error.message:
+                return True  # what no legacy server has heard of
+            # Legacy servers say such things with 200, where they are about what was asked.
+            doubtful = error.status == 400 and error.code in (INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND)
+            return doubtful and self._negotiator.is_modern(deadline) is True
+        if not isinstance(error, ServerError):
+            return getattr(error, "status", None) in (400, 404, 405)
+        if error.code in MODERN_CODES:
+            return False
+        if method == "server/discover":
+            return True  # which every modern server knows
+        if self.transport.shared_channel:
+            # A server lasts as long as its process.
+            return session.channel is not None and session.channel != self.transport.connect(deadline)
+        doubtful = error.code in (-32000, INVALID_REQUEST, METHOD_NOT_FOUND)
+        return doubtful and self._negotiator.is_modern(deadline) is False
 
+    def _lost_its_channel(self, session: Session, error: MCPSyncError) -> bool:
+        """Return whether a request was lost with a channel that can be had anew."""
+        return (
+            session.transport.shared_channel
+            and isinstance(error, TransportError)
+            and not isinstance(error, RequestTimeout)
+            and error.status is None
+            and not self._closed
+        )
 
-def _not_repeated(gone: SessionGone) -> TransportError:
-    return TransportError("%s; call again to begin a new one" % gone.message, may_have_run=gone.may_have_run)
+    def _not_repeated(self, gone: SessionGone, what: str) -> MCPSyncError:
+        cause = gone.__cause__
+        if isinstance(cause, (ServerError, TransportError)) and not isinstance(cause, ChannelLost) and what in _READS:
+            return cause  # a new session did not help, so it is something else
+        return TransportError("%s; call again to begin a new one" % gone.message, may_have_run=gone.may_have_run)

@@ -16,8 +16,9 @@
      +-- NotSupported                          this server, or its protocol revision, cannot do that
      +-- ClientClosed                          the client was closed
 
-No exception of requests, urllib3 or sseclient leaves the package: the original is the ``__cause__``. All of them survive
-pickling, since task queues send exceptions from one process to another (the cause does not travel; the message tells it).
+No exception of requests, urllib3 or sseclient leaves the package: the original is the ``__cause__``. All of them
+survive pickling, since task queues send exceptions from one process to another (the cause does not travel; the message
+tells it).
 """
 
 import json
@@ -65,8 +66,8 @@ def beginning_of(data: Any, limit: int = 200) -> str:
 
 
 def _start_of_json(data: Any, limit: int) -> str:
-    # Piece by piece, because a whole answer may be large. It may also be nested so deeply that the stack overflows, and an
-    # error message must not raise another error.
+    # Piece by piece, because a whole answer may be large. It may also be nested so deeply that the stack overflows, and
+    # an error message must not raise another error.
     text = ""
     try:
         for piece in _json_pieces(data):

@@ -98,8 +98,8 @@ class RequestIds:
 def classify_id(sent: int, came: Any) -> str:
     """Say how the id of an answer fits the request that it came for, where something else than the id correlates them.
 
-    :returns: ``SAME``; ``ALIKE`` for a mangled form of it (text, float, null, 0: servers do that); ``FOREIGN`` for the id
-        of some other request, whose answer must not be taken for ours.
+    :returns: ``SAME``; ``ALIKE`` for a mangled form of it (text, float, null, 0: servers do that); ``FOREIGN`` for the
+        id of some other request, whose answer must not be taken for ours.
     """
     if isinstance(came, bool):
         return FOREIGN  # which Python counts among the integers
@@ -147,7 +147,8 @@ def decode(data: Union[bytes, str]) -> Message:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         value = _loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError("the server sent something that is not JSON: %s" % (beginning_of(data) or "nothing")) from error
+        told = beginning_of(data) or "nothing"
+        raise ProtocolError("the server sent something that is not JSON: %s" % told) from error
     # So many levels need so many brackets: most messages are done with here.
     if text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value):
         raise ProtocolError("the server sent a message of more than %d levels: %s" % (_MAX_DEPTH, beginning_of(data)))

@@ -9,7 +9,7 @@ See the specification, basic/versioning, and the pages on both transports, "Back
 """
 
 import logging
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ._deadline import Deadline
 from .eras.legacy import LEGACY_VERSIONS
@@ -30,16 +30,17 @@ from .jsonrpc import (
     UNSUPPORTED_PROTOCOL_VERSION,
     RequestIds,
 )
-from .sessions import Handlers, LegacySession, ModernSession, Session
+from .sessions import Handlers, LegacySession, ModernSession, Session, speaks_of_no_session
 from .transports.base import Transport
 
-__all__ = ["ERAS", "Negotiator", "Settled", "says_nothing_about_the_era"]
+__all__ = ["ERAS", "MODERN_CODES", "Found", "Negotiator", "says_nothing_about_the_era"]
 
 _log = logging.getLogger("mcp_sync")
 
 ERAS = ("auto", "modern", "legacy")
 
-_MODERN_CODES = (HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION)
+#: JSON-RPC errors that only servers of the modern era send.
+MODERN_CODES = (HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION)
 
 #: How long a legacy server over stdio may keep silent when it is asked what it is, in seconds: some never answer.
 _PROBE_PATIENCE = 5.0
@@ -48,15 +49,15 @@ _PROBE_PATIENCE = 5.0
 _NO_ENDPOINT = (400, 404, 405, 406, 415, 501)
 
 
-class _Verdict(NamedTuple):
-    """What a modern request brought.
+class Found(NamedTuple):
+    """What was found out by a modern request.
 
-    :param session: the session, if it is clear by now how to speak with the server.
+    :param session: how to speak with the server; None if it has to be greeted as a legacy one.
     :param result: the request's result, if there is one.
     :param error: what it raised, if it did.
     """
 
-    session: Optional[Session]
+    session: Optional[ModernSession]
     result: Optional[Dict[str, Any]] = None
     error: Optional[MCPSyncError] = None
 
@@ -66,7 +67,9 @@ def says_nothing_about_the_era(error: MCPSyncError) -> bool:
     if isinstance(error, (AuthorizationError, RequestTimeout)):
         return True
     if isinstance(error, TransportError):
-        return error.status is None or error.status in (408, 429) or error.status >= 500 and error.status != 501
+        # Not reached, broken off in the middle of an answer, sent elsewhere, busy, or failing.
+        status = error.status
+        return status is None or status < 400 or status in (408, 429) or (status >= 500 and status != 501)
     # JSON-RPC errors under an HTTP status that speaks of load, not of what was asked.
     return isinstance(error, ServerError) and error.status in (408, 429, 503)
 
@@ -102,6 +105,9 @@ class Negotiator:
         self._capabilities = dict(capabilities)
         self._ids = ids
         self._era = era
+        # Whether the server met the question what it is with silence, or ended: then it is not asked again, which would take
+        # as long every time, unless the greeting fails.
+        self._deaf = False
 
     def first(self) -> Session:
         """Return the session to begin with where nothing has to be found out; a modern one."""
@@ -112,45 +118,74 @@ class Negotiator:
         """Whether there is anything to find out."""
         return self._era != "modern"
 
-    def settle(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Tuple[Session, Optional[Dict[str, Any]]]:
+    def find_out(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Found:
         """Find out, if possible by the request that somebody wants to make anyway.
 
         :param method: the request; one that may be sent twice, or ``server/discover``.
-        :returns: the session, and the result of the request if it was answered on the way.
-        :raises Settled: if it is clear how to speak with the server, and the request failed.
+        :returns: what was found, with the result or the error of that very request if it was made on the way.
         :raises MCPSyncError: if the server cannot be spoken with.
         """
-        if self._era == "legacy":
-            return self._begin_legacy(deadline, None), None
+        if self._era == "legacy" or self._deaf:
+            return Found(None)
         if self._transport.shared_channel:
-            probe = Deadline(deadline.shorter(_PROBE_PATIENCE), "the answer to server/discover")
-            verdict = self._ask("server/discover", {}, probe)
-            if verdict.session is not None:
-                return verdict.session, verdict.result if method == "server/discover" else None
-            return self._begin_legacy(deadline, verdict.error), None
-        verdict = self._ask(method, params, deadline)
-        if verdict.session is None and method != "server/discover":
-            first = verdict
-            verdict = self._ask("server/discover", {}, deadline)
-            if verdict.session is not None:
-                # A modern server after all, which had nothing modern to say to that request.
-                verdict = _Verdict(verdict.session, first.result, first.error)
-        if verdict.session is None:
-            return self._begin_legacy(deadline, verdict.error), None
-        if verdict.error is not None:
-            raise Settled(verdict.session, verdict.error)
-        return verdict.session, verdict.result
+            # Half of what is left: the greeting of a server that does not answer needs its time too.
+            left = deadline.remaining()
+            patience = _PROBE_PATIENCE if left is None else min(_PROBE_PATIENCE, left / 2.0)
+            found = self._ask("server/discover", {}, Deadline(patience, "the answer to server/discover"))
+            if found.session is None:
+                self._deaf = isinstance(found.error, TransportError)
+                return found
+            found.session.channel = self._transport.connect(deadline)
+            return found if method == "server/discover" else Found(found.session)
+        found = self._ask(method, params, deadline)
+        if found.session is None and method != "server/discover" and not _is_surely_legacy(found.error):
+            asked = self._ask("server/discover", {}, deadline)
+            # A modern server after all, perhaps, which had nothing modern to say to that request.
+            found = asked if asked.session is None else Found(asked.session, found.result, found.error)
+        return found
 
-    def other_version(self, refused: UnsupportedVersion, deadline: Deadline) -> Session:
-        """Return the session to go on with after a modern server refused the revision.
+    def begin_legacy(self, deadline: Deadline, found: Found) -> Session:
+        """Greet a legacy server.
 
-        :raises UnsupportedVersion: if there is none in common.
+        :param found: what a modern request brought.
+        :returns: a legacy session; or a modern one, if the server was only slow to say that it is modern.
+        """
+        try:
+            try:
+                return self._greet(self._transport, deadline)
+            except (TransportError, ServerError, ProtocolError) as error:
+                return self._greet_otherwise(error, deadline, found)
+        except (TransportError, ServerError, ProtocolError) as failed:
+            if not says_nothing_about_the_era(failed):
+                self._deaf = False  # perhaps it is another server by now
+            self._explain(failed)
+            if isinstance(found.error, UnsupportedVersion):
+                raise found.error from failed
+            raise
+
+    def begin_another(self, session: LegacySession, deadline: Deadline) -> LegacySession:
+        """Begin one more session with the same server, for one stream."""
+        another = self._greet(session.transport, deadline)
+        another.private = True
+        return another
+
+    def is_modern(self, deadline: Deadline) -> Optional[bool]:
+        """Ask a server that has been settled with what it is now; return whether it is modern, None if it does not say."""
+        try:
+            return self._ask("server/discover", {}, deadline).session is not None
+        except MCPSyncError:
+            return None
+
+    def other_version(self, refused: UnsupportedVersion) -> Optional[ModernSession]:
+        """Return the session to go on with after a modern server refused the revision; None if it is to be greeted as legacy.
+
+        :raises UnsupportedVersion: if there is no revision in common.
         """
         for version in MODERN_VERSIONS:
             if version in refused.supported:
                 return self._modern(version)
         if self._era == "auto" and any(version in LEGACY_VERSIONS for version in refused.supported):
-            return self._begin_legacy(deadline, refused)
+            return None
         raise UnsupportedVersion(
             "no revision of the protocol in common: the server speaks %s, this client %s"
             % (", ".join(refused.supported) or "none that it names", ", ".join(MODERN_VERSIONS + LEGACY_VERSIONS)),
@@ -160,7 +195,7 @@ class Negotiator:
     def _modern(self, version: str) -> ModernSession:
         return ModernSession(self._transport, Modern(self._client_info, {}, version), self._ids)
 
-    def _ask(self, method: str, params: Dict[str, Any], deadline: Deadline) -> _Verdict:
+    def _ask(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Found:
         """Make a modern request and look at what comes back.
 
         :raises MCPSyncError: if that says nothing about the era.
@@ -169,67 +204,69 @@ class Negotiator:
         try:
             result = session.call(method, params, deadline)
         except UnsupportedVersion as refused:
-            other = self.other_version(refused, deadline)
-            return _Verdict(other, other.call(method, params, deadline))
+            other = self.other_version(refused)
+            return Found(other, None if other is None else other.call(method, params, deadline), refused)
         except InputRequired as error:
-            return _Verdict(session, error=error)
+            return Found(session, error=error)
         except (TransportError, ServerError, ProtocolError) as error:
-            if isinstance(error, ServerError) and error.code in _MODERN_CODES:
-                return _Verdict(session, error=error)
+            if isinstance(error, ServerError) and error.code in MODERN_CODES:
+                return Found(session, error=error)
             if self._transport.shared_channel:
                 # Over stdio a legacy server may answer anything, or nothing, or end; only what cannot be started is final.
                 if isinstance(error, TransportError) and not isinstance(error, RequestTimeout) and not error.may_have_run:
                     raise
-                return _Verdict(None, error=error)
+                return Found(None, error=error)
             if says_nothing_about_the_era(error):
                 raise
-            return _Verdict(None, error=error)
+            return Found(None, error=error)
         if "resultType" in result or (method == "server/discover" and _describes_a_modern_server(result)):
-            return _Verdict(session, result)
-        return _Verdict(None, result)
+            return Found(session, result)
+        return Found(None, result)
 
-    def _begin_legacy(self, deadline: Deadline, modern_error: Optional[MCPSyncError]) -> Session:
-        """Greet a legacy server.
+    def _greet(self, transport: Transport, deadline: Deadline) -> LegacySession:
+        session = LegacySession.begin(
+            transport, self._client_info, self._capabilities, self._ids, self._handlers, deadline
+        )
+        _log.debug("%s speaks revision %s", transport.where, session.era.version)
+        return session
 
-        :param modern_error: what a modern request brought, for the message if this fails too.
-        """
-        transports: List[Transport] = [self._transport]
-        if self._fallback is not None:
-            transports.append(self._fallback)
-        failed: Optional[MCPSyncError] = None
-        for transport in transports:
-            try:
-                session = LegacySession.begin(
-                    transport, self._client_info, self._capabilities, self._ids, self._handlers, deadline
-                )
-            except (TransportError, ServerError, ProtocolError) as error:
-                # The first transport's error says more about an address than that it has no event stream either.
-                failed = failed or error
-                if getattr(error, "status", None) not in _NO_ENDPOINT or says_nothing_about_the_era(error):
-                    break
-                continue
-            _log.debug("%s speaks revision %s", transport.where, session.era.version)
-            return session
-        assert failed is not None
-        raise self._neither(failed, modern_error) from failed
+    def _greet_otherwise(self, failed: MCPSyncError, deadline: Deadline, found: Found) -> Session:
+        """Try what is left after a greeting failed, and raise that failure if it is nothing."""
+        timed_out = isinstance(found.error, RequestTimeout)
+        if self._transport.shared_channel:
+            ended = isinstance(failed, TransportError) and not isinstance(failed, RequestTimeout)
+            if ended and found.error is not None and (timed_out or not isinstance(found.error, TransportError)):
+                # Some servers do not survive the modern request, and end when the next one comes. A new child has not seen it.
+                return self._greet(self._transport, deadline)
+            if timed_out and self._era == "auto" and isinstance(failed, ServerError):
+                # It speaks by now, and does not want to be greeted: a modern server that took its time to start.
+                asked = self._ask("server/discover", {}, deadline)
+                if asked.session is not None:
+                    self._deaf = False
+                    asked.session.channel = self._transport.connect(deadline)
+                    return asked.session
+            raise failed
+        if self._fallback is None or not isinstance(failed, TransportError) or failed.status not in _NO_ENDPOINT:
+            raise failed
+        try:
+            return self._greet(self._fallback, deadline)
+        except (TransportError, ServerError, ProtocolError) as error:
+            if isinstance(error, TransportError) and (error.status is not None or isinstance(error, RequestTimeout)):
+                # The first error says more about an address than that it has no event stream either.
+                raise failed from error
+            raise
 
-    def _neither(self, failed: MCPSyncError, modern_error: Optional[MCPSyncError]) -> MCPSyncError:
-        status = getattr(failed, "status", None)
-        if isinstance(failed, TransportError) and status in _NO_ENDPOINT:
+    def _explain(self, failed: MCPSyncError) -> None:
+        if isinstance(failed, TransportError) and failed.status in _NO_ENDPOINT:
             failed.message += ". Is this the address of an MCP server? It often ends in /mcp, or in /sse for old ones"
             failed.args = (failed.message,)
-        if isinstance(modern_error, UnsupportedVersion):
-            return modern_error
-        return failed
 
 
-class Settled(Exception):
-    """It was found out how to speak with the server, by a request that failed. Never reaches a user."""
-
-    def __init__(self, session: Session, error: MCPSyncError) -> None:
-        super().__init__(str(error))
-        self.session = session
-        self.error = error
+def _is_surely_legacy(error: Optional[MCPSyncError]) -> bool:
+    """Return whether a modern request was refused as no modern server would."""
+    if isinstance(error, (TransportError, UnsupportedVersion)):
+        return True  # it would put a JSON-RPC error into its refusal; or it said itself that it is not modern
+    return isinstance(error, ServerError) and error.status in (400, 404) and speaks_of_no_session(error.message)
 
 
 def _describes_a_modern_server(result: Dict[str, Any]) -> bool:

@@ -5,10 +5,14 @@ subscriptions and a stream of its own, and can be gone at any moment.
 """
 
 import abc
+import collections
 import logging
+import re
 import threading
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Union
+from typing import Any, Callable, Counter, Deque, Dict, List, Mapping, NoReturn, Optional, Set, Union
 
+from . import _fork
+from ._backoff import Backoff
 from ._deadline import Deadline
 from ._worker import Worker
 from .eras.base import Ended, Era
@@ -20,15 +24,16 @@ from .errors import (
     NotSupported,
     ProtocolError,
     RequestTimeout,
+    ResourceNotFound,
     ServerError,
     TransportError,
     beginning_of,
 )
-from .jsonrpc import FOREIGN, METHOD_NOT_FOUND, SAME, Request, RequestIds, Response, classify_id
+from .jsonrpc import FOREIGN, METHOD_NOT_FOUND, SAME, Request, RequestIds, Response, classify_id, encode
 from .notices import Acknowledged, Notice, SubscriptionFilter
 from .transports.base import ChannelLost, Exchange, Outgoing, Received, Transport
 
-__all__ = ["Handlers", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream"]
+__all__ = ["Handlers", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream", "speaks_of_no_session"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -37,6 +42,28 @@ Handlers = Mapping[str, Callable[[Dict[str, Any]], Dict[str, Any]]]
 
 #: What a message on a stream says; None for nothing of interest.
 Said = Union[Notice, Ended, ProtocolError, None]
+
+#: How many requests of a server are answered at the same time, and how many may wait for that.
+_ANSWERERS = 16
+_MAX_ASKED = 1000
+#: How often a broken answer is asked for again without any progress.
+_MAX_RESUMPTIONS = 10
+
+# In which words servers say that they do not know a session.
+_GONE_WORDS = re.compile(
+    r"session\b.{0,60}\b(not found|not exist|expired|terminated|invalid|unknown|closed|gone|no longer|not valid)"
+    r"|\b(no|invalid|unknown|missing|expired|find|such)( (a|the|any|valid|active|such|mcp))*[ -]session"
+    r"|\b(server|session|client|connection) (is |was |has )?not (been )?(yet )?initiali[sz]ed"
+    r"|before initiali[sz]ation|initiali[sz]ation (was|is) not",
+    re.IGNORECASE | re.DOTALL,
+)
+# Codes under which they do so where the HTTP status says that all is well.
+_GONE_CODES = (-32000, -32001, -32600)
+
+
+def speaks_of_no_session(text: str) -> bool:
+    """Return whether these are the words in which servers say that they do not know a session, or had no handshake."""
+    return _GONE_WORDS.search(text) is not None
 
 
 class SessionGone(TransportError):
@@ -74,6 +101,7 @@ class Session(abc.ABC):
     """What all eras can do. Any thread."""
 
     era: Era
+    transport: Transport
 
     @abc.abstractmethod
     def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
@@ -134,7 +162,9 @@ def _check_id(sent: int, came: Any, method: str, where: str, exchange: Exchange)
             % (where, method, beginning_of(came), sent)
         )
     if fits != SAME:
-        _log.info("%s answered %s with id %s for %d", where, method, beginning_of(came), sent)
+        # An error may have none, where the server did not come as far as reading it.
+        level = logging.DEBUG if came is None else logging.INFO
+        _log.log(level, "%s answered %s with id %s for %d", where, method, beginning_of(came), sent)
 
 
 # -- modern ------------------------------------------------------------------------------------------------------------------
@@ -151,6 +181,8 @@ class ModernSession(Session):
     def __init__(self, transport: Transport, era: Modern, ids: RequestIds) -> None:
         self.transport = transport
         self.era: Modern = era
+        #: The channel on which the server showed that it is modern, where the transport has such; None before that.
+        self.channel: Optional[int] = None
         self._ids = ids
 
     def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
@@ -191,28 +223,40 @@ class LegacySession(Session):
     """Legacy: one session, from its handshake until the server forgets it.
 
     :param transport: how messages move.
-    :param era: what the handshake agreed on.
-    :param described: what the server said of itself in the handshake, in the modern form.
+    :param era: what the handshake agrees on; before it, what can be known.
     :param ids: where request ids come from.
     :param handlers: who answers the server's own requests.
     """
 
-    def __init__(
-        self, transport: Transport, era: Legacy, described: Dict[str, Any], ids: RequestIds, handlers: Handlers
-    ) -> None:
+    def __init__(self, transport: Transport, era: Legacy, ids: RequestIds, handlers: Handlers) -> None:
         self.transport = transport
         self.era: Legacy = era
-        self.described = described
+        #: What the server said of itself in the handshake, in the modern form.
+        self.described: Dict[str, Any] = {}
+        #: Whether it serves one stream and ends with it.
+        self.private = False
         self._ids = ids
         self._handlers = handlers
-        self._lock = threading.Lock()  # guards the four below
-        self._gone = False
-        self._streams: List[Exchange] = []
-        self._last_event_id: Optional[str] = None
-        self._asked: List[Request] = []
-        self._answerer: Optional[Worker] = None
+        self._over = threading.Event()
+        self._made_anew()
         if transport.shared_channel:
             transport.on_unclaimed = self._unclaimed
+        _fork.register(self)
+
+    def _made_anew(self) -> None:
+        self._lock = threading.Lock()  # guards all below
+        self._streams: List[Exchange] = []
+        self._claimed = False
+        self._subscribed: Counter[str] = collections.Counter()  # how many streams want each
+        self._last_event_id: Optional[str] = None
+        self._asked: Deque[Request] = collections.deque()
+        self._answerers: Set[Worker] = set()
+
+    def after_fork_in_child(self) -> None:
+        # It is the parent's: nothing is said on it from here, not even goodbye.
+        self._made_anew()
+        self._over = threading.Event()
+        self._over.set()
 
     @classmethod
     def begin(
@@ -231,119 +275,226 @@ class LegacySession(Session):
         """
         channel = transport.connect(deadline)
         outgoing = Legacy.initialize(ids.next(), client_info, capabilities, channel)
-        unsettled = Legacy("", None, channel)
+        # Made before the handshake, because the server may ping while it lasts.
+        session = cls(transport, Legacy("", None, channel), ids, handlers)
         with transport.exchange(outgoing, deadline) as exchange:
-            result = answer_to(exchange, outgoing, unsettled, transport.where, lambda request: None)
-            session_id = exchange.headers.get("Mcp-Session-Id")
-        if session_id is not None and not (session_id and all("\x21" <= char <= "\x7e" for char in session_id)):
+            result = answer_to(exchange, outgoing, session.era, transport.where, session._answer_elsewhere)
+            session_id = exchange.headers.get("Mcp-Session-Id") or None
+        if session_id is not None and not all("\x21" <= char <= "\x7e" for char in session_id):
             raise ProtocolError(
                 "%s gave the session an id that cannot be sent back: %s" % (transport.where, beginning_of(session_id))
             )
-        era = Legacy.initialized(result, session_id, channel)
-        transport.send(era.notification("notifications/initialized"), deadline)
-        return cls(transport, era, _described(result), ids, handlers)
+        session.era = Legacy.initialized(result, session_id, channel)
+        session.described = _described(result)
+        try:
+            transport.send(session.era.notification("notifications/initialized"), deadline)
+        except TransportError as error:
+            # The session has begun; some servers answer this with an error and mean nothing by it.
+            if error.status is None or isinstance(error, AuthorizationError):
+                raise
+            _log.info("%s", error)
+        return session
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is over."""
+        return self._over.is_set()
 
     def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
         if method == "server/discover":
             # The handshake has said all that there is; what is asked here is whether the session is still good.
-            if self._gone:
+            if self.gone:
                 raise SessionGone("the session is over", may_have_run=False)
             return self.described
+        # In the thread of the call, as the calls of a program are.
+        return self._call(method, params, deadline, self._answer)
+
+    def _call(
+        self, method: str, params: Dict[str, Any], deadline: Deadline, asked: Callable[[Request], None]
+    ) -> Dict[str, Any]:
         outgoing = self.era.request(self._ids.next(), method, params)
         try:
             with self.transport.exchange(outgoing, deadline) as exchange:
                 try:
-                    return answer_to(exchange, outgoing, self.era, self.transport.where, self._answer)
-                except TransportError as broken:
-                    if exchange.last_event_id is None or exchange.interrupted or isinstance(broken, RequestTimeout):
+                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked)
+                except TransportError as error:
+                    if exchange.last_event_id is None or exchange.interrupted or isinstance(error, RequestTimeout):
                         raise
-                    last_event_id, retry = exchange.last_event_id, exchange.retry
-            return self._resume(outgoing, last_event_id, retry, deadline)
+                    broken, last_event_id, retry = error, exchange.last_event_id, exchange.retry
         except (TransportError, ServerError) as error:
-            self._look_for_the_end(error)
+            self._look_for_the_end(error, _uri(params))
+            raise
+        try:
+            return self._resume(outgoing, broken, last_event_id, retry, deadline, asked)
+        except (TransportError, ServerError) as error:
+            self._look_for_the_end(error, _uri(params), may_have_run=True)
             raise
 
-    def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
+    def claim_stream(self) -> bool:
+        """Return whether :meth:`listen` may be called: a server has one stream for each session, and tells each thing once."""
         with self._lock:
-            if self._gone:
-                raise SessionGone("the session is over", may_have_run=False)
-            after = self._last_event_id
+            if self._claimed and not self.transport.shared_channel and self.era.session_id is not None:
+                return False
+            self._claimed = True
+            return True
+
+    def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
+        exchange: Optional[Exchange] = None
+        opened = False
         try:
-            exchange = self.transport.unsolicited(self.era.headers, deadline, self.era.channel, after)
+            exchange = self._open_stream(deadline)
+            with self._lock:
+                gone = self.gone
+                self._streams.append(exchange)
+            if gone:
+                raise SessionGone("the session is over", may_have_run=False)
+            granted = self._subscribe(wanted, deadline)
+            opened = True
+        finally:
+            if not opened:
+                if exchange is not None:
+                    exchange.close()
+                self._stream_over(exchange)
+        assert exchange is not None
+        return _LegacyStream(self, exchange, granted)
+
+    def _open_stream(self, deadline: Deadline) -> Exchange:
+        with self._lock:
+            if self.gone:
+                raise SessionGone("the session is over", may_have_run=False)
+            after, self._last_event_id = self._last_event_id, None
+        try:
+            return self.transport.unsolicited(self.era.headers, deadline, self.era.channel, after)
         except (TransportError, ServerError) as error:
-            self._look_for_the_end(error)
-            if getattr(error, "status", None) in (405, 400, 404, 501):
+            status = getattr(error, "status", None)
+            if after is not None and status is not None and 400 <= status < 500:
+                return self._open_stream(deadline)  # without what it does not know any more
+            if status in (400, 404, 405, 501) and self._says_gone(error, ""):
+                # Some servers have no such address. Only a request tells the difference.
+                try:
+                    self._call("ping", {}, deadline, self._answer_elsewhere)
+                except ServerError:
+                    pass  # it has no ping, but knows the session
+            else:
+                self._look_for_the_end(error, "")
+            if status in (400, 404, 405, 501):
                 raise NotSupported("%s has no stream for what it wants to tell" % self.transport.where) from error
             raise
-        try:
-            granted = self._subscribe(wanted, deadline)
-        except BaseException:
-            exchange.close()
-            raise
-        with self._lock:
-            self._streams.append(exchange)
-        return _LegacyStream(self, exchange, granted)
 
     def close(self, deadline: Deadline) -> None:
         with self._lock:
-            if self._gone:
+            if self.gone:
                 return
-            self._gone = True
-            answerer = self._answerer
+            self._over.set()
+            answerers = list(self._answerers)
         if self.era.session_id is not None:
             try:
                 self.transport.end_session(self.era.headers, deadline)
             except MCPSyncError:
                 pass  # a courtesy; servers may not even allow it
-        if answerer is not None:
-            answerer.join(0.2)
+        patience = Deadline(0.2)
+        for answerer in answerers:
+            answerer.join(patience.remaining() or 0.0)
 
     # -- resumption ------------------------------------------------------------------------------------------------------
 
-    def _resume(self, outgoing: Outgoing, last_event_id: str, retry: Optional[float], deadline: Deadline) -> Dict[str, Any]:
-        """Fetch an answer whose stream was cut, as often as it takes. Only where events had ids."""
-        pause = threading.Event()
-        while True:
-            wait = deadline.shorter(1.0 if retry is None else retry)
-            pause.wait(wait)
+    def _resume(
+        self,
+        outgoing: Outgoing,
+        broken: TransportError,
+        last_event_id: str,
+        retry: Optional[float],
+        deadline: Deadline,
+        asked: Callable[[Request], None],
+    ) -> Dict[str, Any]:
+        """Fetch an answer whose stream was cut, as often as it takes. Only where events had ids.
+
+        :param broken: what to raise if the server does not go on with it.
+        :param retry: when the server wants to be asked, in seconds.
+        """
+        backoff = Backoff(1.0, 5.0)
+        first = True
+        while backoff.failures < _MAX_RESUMPTIONS:
+            # What the server says, but never in a circle without a pause.
+            pause = backoff.next()
+            if retry is not None and backoff.failures == 1:
+                pause = 0.0
+            if self._over.wait(deadline.shorter(max(retry or 0.0, pause, 0.0 if first else 0.1))):
+                raise broken
             if deadline.expired:
                 raise deadline.error()
-            with self.transport.unsolicited(self.era.headers, deadline, self.era.channel, last_event_id) as exchange:
+            first = False
+            try:
+                exchange = self.transport.unsolicited(self.era.headers, deadline, self.era.channel, last_event_id)
+            except RequestTimeout:
+                raise
+            except TransportError as refused:
+                if refused.status is None or refused.status in (408, 429) or refused.status >= 500:
+                    continue  # it may be starting again
+                if isinstance(refused, AuthorizationError) or self._says_gone(refused, ""):
+                    raise
+                raise broken from refused
+            with exchange:
                 try:
-                    return answer_to(exchange, outgoing, self.era, self.transport.where, self._answer)
-                except TransportError as broken:
-                    if exchange.interrupted or isinstance(broken, RequestTimeout):
+                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked)
+                except TransportError as again:
+                    if exchange.interrupted or isinstance(again, RequestTimeout):
                         raise
-                    if exchange.last_event_id is not None:
-                        last_event_id = exchange.last_event_id
+                    if exchange.last_event_id not in (None, last_event_id):
+                        last_event_id = str(exchange.last_event_id)
+                        backoff.reset()
                     retry = retry if exchange.retry is None else exchange.retry
+        raise broken
 
     # -- subscriptions ---------------------------------------------------------------------------------------------------
 
     def _subscribe(self, wanted: SubscriptionFilter, deadline: Deadline) -> SubscriptionFilter:
         """Subscribe to each resource; return what the server agreed to."""
-        abilities = self.described["capabilities"].get("resources")
-        abilities = abilities if isinstance(abilities, dict) else {}
-        granted = set()
-        if abilities.get("subscribe") is True:
+        granted: Set[str] = set()
+        if self._can("resources", "subscribe"):
             for uri in sorted(wanted.resource_subscriptions):
                 try:
-                    self.call("resources/subscribe", {"uri": uri}, deadline)
+                    self._call("resources/subscribe", {"uri": uri}, deadline, self._answer_elsewhere)
                 except ServerError as error:
                     _log.info("%s does not let %s be subscribed to: %s", self.transport.where, uri, error)
                     if error.code == METHOD_NOT_FOUND:
                         break  # it said that it could, and cannot
+                except AuthorizationError as error:
+                    if error.status != 403:
+                        raise
+                    _log.info("%s does not let %s be subscribed to: %s", self.transport.where, uri, error)
+                except RequestTimeout:
+                    if not granted:
+                        raise
+                    break  # the others are polled
                 else:
                     granted.add(uri)
+            with self._lock:
+                self._subscribed.update(granted)
         return SubscriptionFilter(
-            frozenset(granted), wanted.resources_list_changed and abilities.get("listChanged") is True
+            frozenset(granted),
+            wanted.resources_list_changed and self._can("resources", "listChanged"),
+            wanted.tools_list_changed and self._can("tools", "listChanged"),
+            wanted.prompts_list_changed and self._can("prompts", "listChanged"),
         )
 
+    def _can(self, what: str, how: str) -> bool:
+        abilities = self.described["capabilities"].get(what)
+        return isinstance(abilities, dict) and abilities.get(how) is True
+
     def _unsubscribe(self, uris: "frozenset[str]") -> None:
+        """End the subscriptions that no other stream needs."""
+        with self._lock:
+            self._subscribed.subtract(uris)
+            unneeded = sorted(uri for uri in uris if self._subscribed[uri] <= 0)
+            for uri in unneeded:
+                del self._subscribed[uri]
         deadline = Deadline(1.0)
-        for uri in sorted(uris):
+        for uri in unneeded:
+            if self.gone:
+                return
             try:
-                self.call("resources/unsubscribe", {"uri": uri}, deadline)
+                self._call("resources/unsubscribe", {"uri": uri}, deadline, self._answer_elsewhere)
             except MCPSyncError:
                 return  # a courtesy; the end of the session does the same
 
@@ -356,81 +507,122 @@ class LegacySession(Session):
 
     def _answer(self, request: Request) -> None:
         """Answer a request of the server's, in this thread."""
-        handler = self._handlers.get(request.method)
-        if request.method == "ping":
-            reply = self.era.reply(request.id, {})
-        elif handler is None:
-            told = {"code": METHOD_NOT_FOUND, "message": "Method not found: %s" % beginning_of(request.method)}
-            reply = self.era.reply(request.id, None, told)
-        else:
-            try:
-                reply = self.era.reply(request.id, handler(request.params))
-            except Exception as error:
-                # The boundary between a user's code and ours: the server has to be told something.
-                _log.exception("the handler of %s failed", request.method)
-                reply = self.era.reply(request.id, None, {"code": -32603, "message": beginning_of(str(error))})
         try:
-            self.transport.send(reply, Deadline(10.0, "the answer to %s" % request.method))
+            self._send_answer(self._reply_to(request))
         except MCPSyncError as error:
             _log.warning("could not answer %s of %s: %s", beginning_of(request.method), self.transport.where, error)
 
+    def _reply_to(self, request: Request) -> Outgoing:
+        if request.method == "ping":
+            return self.era.reply(request.id, {})
+        handler = self._handlers.get(request.method)
+        if handler is None:
+            told = {"code": METHOD_NOT_FOUND, "message": "Method not found: %s" % beginning_of(request.method)}
+            return self.era.reply(request.id, None, told)
+        try:
+            result = handler(request.params)
+            if not isinstance(result, dict):
+                raise TypeError("the handler of %s has to return a dict, not %r" % (request.method, type(result).__name__))
+            encode(result)
+            return self.era.reply(request.id, result)
+        except Exception as error:
+            # The boundary between a user's code and ours: the server has to be told something.
+            _log.exception("the handler of %s failed", request.method)
+            return self.era.reply(request.id, None, {"code": -32603, "message": beginning_of(str(error))})
+
+    def _send_answer(self, reply: Outgoing) -> None:
+        self.transport.send(reply, Deadline(10.0, "the answer to a request of the server's"))
+
     def _answer_elsewhere(self, request: Request) -> None:
         """Answer in a thread for that: the one that reads must not wait, and never runs a user's code."""
-        start: Optional[Worker] = None
         with self._lock:
-            if self._gone or len(self._asked) >= 1000:
+            if self.gone or len(self._asked) >= _MAX_ASKED:
                 return
-            self._asked.append(request)
-            if self._answerer is None:
-                start = self._answerer = Worker("mcp_sync-answers", self._answer_all)
-        if start is not None:
-            start.start()
+            if request.method == "ping":
+                self._asked.appendleft(request)  # who asks whether one lives must not wait for a user
+            else:
+                self._asked.append(request)
+            if len(self._answerers) >= _ANSWERERS:
+                return
+            # One for each: a handler that calls the server may cause the next question, and waits for its answer.
+            start = Worker("mcp_sync-answers", lambda: self._answer_all(start))
+            self._answerers.add(start)
+        start.start()
 
-    def _answer_all(self) -> None:
-        while True:
+    def _answer_all(self, worker: Worker) -> None:
+        try:
+            while True:
+                with self._lock:
+                    if not self._asked or self.gone:
+                        self._answerers.discard(worker)
+                        return
+                    request = self._asked.popleft()
+                self._answer(request)
+        finally:
             with self._lock:
-                if not self._asked or self._gone:
-                    self._answerer = None
-                    return
-                request = self._asked.pop(0)
-            self._answer(request)
+                self._answerers.discard(worker)
 
     # -- the end ---------------------------------------------------------------------------------------------------------
 
-    def _look_for_the_end(self, error: Union[TransportError, ServerError]) -> None:
-        """Raise :class:`SessionGone` if that is what an error means, in one of the ways in which servers say it."""
-        if isinstance(error, AuthorizationError) or not self._says_gone(error):
-            return
-        self.over(error)
+    def _look_for_the_end(
+        self, error: Union[TransportError, ServerError], uri: str, may_have_run: bool = False
+    ) -> None:
+        """Raise :class:`SessionGone` if that is what an error means, in one of the ways in which servers say it.
 
-    def _says_gone(self, error: Union[TransportError, ServerError]) -> bool:
+        :param uri: what was asked for, and may be repeated in the error's words.
+        """
+        if self._says_gone(error, uri):
+            self.over(error, may_have_run)
+
+    def _says_gone(self, error: Union[TransportError, ServerError], uri: str) -> bool:
         if isinstance(error, (SessionGone, ChannelLost)):
             return True
-        text = str(error).lower()
-        says_so = "session" in text or "not initialized" in text or "initialization was" in text
-        if error.status == 404 and self.era.session_id is not None:
-            return not isinstance(error, ServerError) or error.code != METHOD_NOT_FOUND
-        if isinstance(error, ServerError):
-            return says_so and (error.status in (400, 404, 410) or "not initialized" in text or "initialization was" in text)
-        return error.status in (400, 410) and says_so
+        if isinstance(error, AuthorizationError):
+            return False
+        status, has_id = error.status, self.era.session_id is not None
+        if isinstance(error, TransportError):
+            # Not its message, in which the server's address stands.
+            told = error.body_start.replace(uri, " ") if uri else error.body_start
+            return (status in (404, 410) and has_id) or (status in (400, 404, 410) and speaks_of_no_session(told))
+        told = error.message.replace(uri, " ") if uri else error.message
+        if speaks_of_no_session(told):
+            return status in (400, 404, 410) or "initiali" in told.lower() or (has_id and error.code in _GONE_CODES)
+        # An answer to what was asked, which some servers put under this status.
+        answered = isinstance(error, ResourceNotFound) or error.code == METHOD_NOT_FOUND
+        return status in (404, 410) and has_id and not answered
 
-    def over(self, error: MCPSyncError) -> NoReturn:
+    def over(self, error: MCPSyncError, may_have_run: bool = False) -> NoReturn:
         """Mark the session as gone, end its streams, and raise :class:`SessionGone`."""
         with self._lock:
-            self._gone = True
+            self._over.set()
             streams = list(self._streams)
         for exchange in streams:
             exchange.interrupt()
-        raise SessionGone("the session with %s is over: %s" % (self.transport.where, error), may_have_run=False) from error
+        raise SessionGone(
+            "the session with %s is over: %s" % (self.transport.where, error), may_have_run=may_have_run
+        ) from error
 
     def stream_closed(self, exchange: Exchange, granted: SubscriptionFilter, graceful: bool) -> None:
-        with self._lock:
-            if exchange in self._streams:
-                self._streams.remove(exchange)
-            self._last_event_id = exchange.last_event_id or self._last_event_id
-            others, gone = bool(self._streams), self._gone
-        if graceful and not others and not gone:
+        """Note that a stream is over.
+
+        :param graceful: whether this side ended it, so that the server has to be told.
+        """
+        self._stream_over(exchange)
+        if self.private:
+            self.close(Deadline(0.5, "the goodbye"))
+        elif graceful and not self.gone:
             self._unsubscribe(granted.resource_subscriptions)
+        else:
+            with self._lock:
+                self._subscribed.subtract(granted.resource_subscriptions)
+
+    def _stream_over(self, exchange: Optional[Exchange]) -> None:
+        with self._lock:
+            if exchange is not None:
+                if exchange in self._streams:
+                    self._streams.remove(exchange)
+                self._last_event_id = exchange.last_event_id or self._last_event_id
+            self._claimed = bool(self._streams)
 
 
 class _LegacyStream(Stream):
@@ -449,8 +641,11 @@ class _LegacyStream(Stream):
             return Acknowledged(self._granted)
         try:
             message = next(self.exchange)
-        except (StopIteration, MCPSyncError):
+        except (StopIteration, MCPSyncError) as error:
             self._broken = not self.exchange.interrupted
+            if isinstance(error, TransportError) and self.exchange.retry is not None:
+                # The server's own word on when to come again.
+                error.retry_after = self.exchange.retry
             raise
         if isinstance(message, ProtocolError):
             return message
@@ -461,17 +656,28 @@ class _LegacyStream(Stream):
 
     def widen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Optional[SubscriptionFilter]:
         more = SubscriptionFilter(
-            wanted.resource_subscriptions - self._granted.resource_subscriptions, wanted.resources_list_changed
+            wanted.resource_subscriptions - self._granted.resource_subscriptions,
+            wanted.resources_list_changed,
+            wanted.tools_list_changed,
+            wanted.prompts_list_changed,
         )
         added = self._session._subscribe(more, deadline)
         self._granted = SubscriptionFilter(
-            self._granted.resource_subscriptions | added.resource_subscriptions, added.resources_list_changed
+            self._granted.resource_subscriptions | added.resource_subscriptions,
+            added.resources_list_changed,
+            added.tools_list_changed,
+            added.prompts_list_changed,
         )
         return self._granted
 
     def close(self) -> None:
         self.exchange.close()
         self._session.stream_closed(self.exchange, self._granted, not self._broken)
+
+
+def _uri(params: Dict[str, Any]) -> str:
+    uri = params.get("uri")
+    return uri if isinstance(uri, str) else ""
 
 
 def _described(result: Dict[str, Any]) -> Dict[str, Any]:

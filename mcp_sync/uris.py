@@ -1,7 +1,7 @@
 """Pure rules: which watched URIs a notice means.
 
-A notice may name a resource otherwise than the client does (trailing slash, case of scheme and host, percent-encoding), or
-name a part of it. URIs are sent untouched; only this comparison looks at what they mean.
+A notice may name a resource otherwise than the client does (trailing slash, case of scheme and host, percent-encoding),
+or name a part of it. URIs are sent untouched; only this comparison looks at what they mean.
 """
 
 import re
@@ -20,8 +20,8 @@ _DEFAULT_PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443", "ftp":
 def canonical(uri: str) -> str:
     """Return one spelling for all spellings of the same URI. Only for comparing; never sent.
 
-    Scheme and host in lower case, the host in ASCII; no default port; no escapes of plain characters, upper-case escapes of
-    all others; no ``.`` and ``..`` in the path; no trailing slash.
+    Scheme and host in lower case, the host in ASCII; no default port; no escapes of plain characters, upper-case
+    escapes of all others; no ``.`` and ``..`` in the path; no trailing slash.
     """
     # Characters that a URI may not hold are escaped as UTF-8, since that is how the other side may spell them.
     text = quote(uri, safe="%:/?#[]@!$&'()*+,;=-._~", errors="replace")
@@ -81,7 +81,7 @@ def _without_dots(rest: str) -> str:
 
 
 def parents(uri: str, longest: Optional[int] = None) -> Iterable[str]:
-    """Yield the canonical URIs of which a canonical ``uri`` is a part: without fragment, without query, and up its path.
+    """Yield the canonical URIs of which a canonical ``uri`` is a part: without fragment, without query, up its path.
 
     :param longest: leave out those that have more characters.
     """
@@ -105,7 +105,9 @@ def parents(uri: str, longest: Optional[int] = None) -> Iterable[str]:
 
 
 class Matcher:
-    """Finds the watched URIs that a notice about a URI concerns. Immutable but for a bounded memory of its answers; any thread.
+    """Finds the watched URIs that a notice about a URI concerns.
+
+    Immutable but for a bounded memory of its answers; any thread.
 
     :param watched: the URIs as their watchers spell them.
     """
@@ -129,7 +131,7 @@ class Matcher:
             for parent in parents(spelled, self._longest):
                 found.extend(self._by_canonical.get(parent, ()))
             answer = tuple(dict.fromkeys(found))
-            # A server can name any number of URIs of any length; what is remembered of them is not allowed to grow with it.
+            # A server can name any number of URIs of any length; what is remembered of them must not grow with that.
             if len(named) <= self._REMEMBERED_LENGTH:
                 if len(self._answers) >= self._REMEMBERED:
                     self._answers.clear()

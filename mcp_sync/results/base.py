@@ -45,7 +45,7 @@ def list_field(raw: Any, name: str) -> List[Any]:
     return value
 
 
-# ISO 8601 as it is written in JSON. Not datetime.fromisoformat(), which reads different sets of it in different Pythons.
+# ISO 8601 as it is written in JSON. Not datetime.fromisoformat(): each Python reads another part of it.
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))? ?(?:([Zz])|([+-]\d\d):?(\d\d)?)?)?", re.ASCII
 )
@@ -84,7 +84,7 @@ class CacheableResult:
     :param stale: True if this copy is known, or must be assumed, to be out of date.
     :param ttl: the server's hint in seconds; 0.0 if it gave none that makes sense.
     :param scope: ``"public"`` or ``"private"``.
-    :param started: when the read began, on the client's monotonic clock. The data was current at some moment not before it.
+    :param started: when the read began, on the client's monotonic clock: the data was current at some later moment.
     :param received: when the answer had arrived, on the same clock.
     :param started_at: when the read began, in seconds since 1970 by this machine's clock.
     """

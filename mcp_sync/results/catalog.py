@@ -93,7 +93,9 @@ class ResourceTemplate:
 
 @dataclass(frozen=True)
 class ListResourcesResult(CacheableResult):
-    """The complete catalog: the answers to ``resources/list``, all pages. Iterable. See the specification, server/resources.
+    """The complete catalog: the answers to ``resources/list``, all pages. Iterable.
+
+    See the specification, server/resources: Listing Resources.
 
     :param resources: the resources, each URI once.
     """

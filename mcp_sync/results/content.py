@@ -110,7 +110,8 @@ class ReadResourceResult(CacheableResult):
         for part in self.contents:
             if isinstance(part, TextResourceContents):
                 return part.text
-        raise ProtocolError("%s holds no text (%s)" % (self.uri, "only bytes: use .data" if self.contents else "it is empty"))
+        why = "only bytes: use .data" if self.contents else "it is empty"
+        raise ProtocolError("%s holds no text (%s)" % (self.uri, why))
 
     @property
     def data(self) -> bytes:
@@ -127,7 +128,7 @@ class ReadResourceResult(CacheableResult):
 
     @property
     def last_modified(self) -> Optional[datetime.datetime]:
-        """When it last changed, as far as the server tells: with a part of the content, or in the catalog. None if nowhere."""
+        """When it last changed, as the server tells with a part of the content or in the catalog; None if nowhere."""
         told = [part.last_modified for part in self.contents] + [self.listed_last_modified]
         return max((moment for moment in told if moment is not None), default=None)
 

@@ -112,11 +112,11 @@ class Channel(abc.ABC):
 
     def finish(self) -> None:
         """Let what is under way come to its end."""
-        self._turns.end(Turn.ask_close, _GRACE)
+        self._turns.finish(_GRACE)
 
     def end(self) -> None:
         """Nothing can be sent any more: forget everything."""
-        self._turns.end(Turn.ask_reset, _GRACE)
+        self._turns.end(_GRACE)
         with self._lock:
             listens, self._listens = list(self._listens.values()), {}
         for stream in listens + [self.told]:

@@ -76,6 +76,18 @@ class HttpExchange(Exchange):
         #: Whether the connection ends after the answer.
         self.last = request.http_version == "HTTP/1.0" or request.headers.get("Connection", "").lower() == "close"
 
+    def run(self) -> None:
+        """Go the whole way.
+
+        :raises Disconnected: the client went away, or the end was asked for.
+        :raises Dealt: a fault took it from here.
+        """
+        try:
+            super().run()
+        finally:
+            if self._log is not None:
+                self._log.finish()  # also where there is no answer: who resumes is not to wait for ever
+
     def ordinary(self) -> Answer:
         """The answer as it is without faults."""
         return self._answers.answer(self)
@@ -89,7 +101,7 @@ class HttpExchange(Exchange):
 
     def interrupt(self, retry_ms: Optional[int]) -> None:
         """End the connection before the answer, which is kept for a client that resumes the stream."""
-        if self.session is None or self._interrupted:
+        if self.session is None or self._interrupted or self.request.http_method != "POST":
             return
         self._log = self._log or self.session.new_log()
         self.last = True

@@ -16,6 +16,7 @@ from .probe import Probe
 from .protocol import INTERNAL_ERROR, Item, Refusal, decode, encode
 from .request import Request
 from .session import Session
+from .sessions import Gone
 from .turns import Turn
 from .waiting import Disconnected, Waiting
 from .wire import Wire
@@ -155,9 +156,12 @@ class HttpSse(Face):
         return None if channel is None else channel.session
 
     def _channel(self, request: Request) -> Optional[SseChannel]:
-        query = urllib.parse.parse_qs(urllib.parse.urlsplit(request.path).query)
+        try:
+            id = self._core.sessions.get(_session_id(request)).id
+        except Gone:
+            return None  # although its stream may still be about to end
         with self._lock:
-            return self._channels.get(query.get("session_id", [""])[0])
+            return self._channels.get(id)
 
     def open(self, request: Request, wire: Wire) -> SseChannel:
         """A new channel, known from now on."""
@@ -185,7 +189,11 @@ class HttpSse(Face):
         if path == MESSAGES:
             if request.http_method != "POST":
                 return plain(405, "messages are posted here", ("Allow", "POST"))
-            return plain(404, "Could not find session")
+            try:
+                self._core.sessions.get(_session_id(request))
+            except Gone as gone:
+                return plain(gone.status, "Could not find session")
+            return plain(404, "The stream of this session has ended")
         if request.http_method == "POST":
             return self._probe.answer(exchange)
         if not isinstance(exchange, Opening):
@@ -212,6 +220,11 @@ class HttpSse(Face):
                 name = "127.0.0.1" if name == "localhost" else "localhost"
             named = "http://{}:{}{}".format("[" + name + "]" if ":" in name else name, here.port or 80, relative)
         return ("event: endpoint\ndata: {}\n\n".format(named).encode("utf-8"),)
+
+
+def _session_id(request: Request) -> Optional[str]:
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(request.path).query)
+    return query.get("session_id", [None])[0]
 
 
 class Opening(HttpExchange):

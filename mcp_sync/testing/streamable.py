@@ -48,7 +48,7 @@ class Streamable(Face):
 
     def session(self, request: Request) -> Optional[Session]:
         """The legacy session that a request names."""
-        if not self._legacy:
+        if not self._legacy or self._is_modern(request):
             return None
         try:
             return self._core.sessions.get(request.headers.get(SESSION_ID))

@@ -76,9 +76,10 @@ class Turns:
         self._lock = threading.Lock()
         # Guarded by _lock:
         self._threads: Dict[Turn, threading.Thread] = {}
+        self._ended = False
 
     def start(self, turn: Turn, serve: Callable[[], None]) -> None:
-        """Serve a request in a thread of its own."""
+        """Serve a request in a thread of its own; after the end it finds that it was asked for a reset."""
         def run() -> None:
             try:
                 serve()
@@ -89,19 +90,37 @@ class Turns:
         thread = threading.Thread(target=run, name="mcp_sync-testing-turn-{}".format(next(self._numbers)), daemon=True)
         with self._lock:
             self._threads[turn] = thread
-        thread.start()
+            thread.start()  # here, because nobody can wait for the end of a thread that has not begun
+            ended = self._ended
+        if ended:
+            turn.ask_reset()
 
-    def end(self, ask: Callable[[Turn], None], grace: float) -> None:
-        """Ask all of them to end, and wait for that.
+    def finish(self, grace: float) -> None:
+        """Ask all of them for their answers, and wait for that.
 
-        :param ask: how.
         :param grace: seconds to wait at most.
         """
         with self._lock:
             threads = dict(self._threads)
         for turn in threads:
-            ask(turn)
-        end = time.monotonic() + grace
-        for thread in threads.values():
-            if thread is not threading.current_thread():  # a tool may stop the server that runs it
-                thread.join(max(0.0, end - time.monotonic()))
+            turn.ask_close()
+        _join(threads, grace)
+
+    def end(self, grace: float) -> None:
+        """End all of them without an answer, and those that may follow.
+
+        :param grace: seconds to wait at most.
+        """
+        with self._lock:
+            threads = dict(self._threads)
+            self._ended = True
+        for turn in threads:
+            turn.ask_reset()
+        _join(threads, grace)
+
+
+def _join(threads: Dict[Turn, threading.Thread], grace: float) -> None:
+    end = time.monotonic() + grace
+    for thread in threads.values():
+        if thread is not threading.current_thread():  # a tool may stop the server that runs it
+            thread.join(max(0.0, end - time.monotonic()))

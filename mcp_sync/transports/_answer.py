@@ -1,5 +1,6 @@
 """What one HTTP answer says: from its status, its headers and its bytes to messages, or to the error that it is."""
 
+import re
 from typing import Iterator, NoReturn, Optional
 
 from .._eventstream import Event, EventStream
@@ -11,10 +12,12 @@ from .base import Outgoing, Received
 
 __all__ = ["Answer"]
 
-# Of answers that are no messages only so much is read, in bytes, and no longer pause is borne, in seconds: the status says
-# enough.
+# Of answers that are no messages only so much is read, in bytes, and no longer pause is borne, in seconds: the status
+# says enough.
 _ERROR_BYTES = 1024 * 1024
 _ERROR_PATIENCE = 5.0
+
+_MILLISECONDS = re.compile(r"[0-9]{1,9}")
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -81,7 +84,7 @@ class Answer:
             retry_after=retry_after_seconds(self._headers.get("Retry-After")),
         )
 
-    # -- a stream --------------------------------------------------------------------------------------------------------
+    # -- a stream ------------------------------------------------------------------------------------------------------
 
     def _from_events(self, events: EventStream) -> Iterator[Received]:
         self._body.signs_of_life = lambda: events.comments
@@ -90,8 +93,8 @@ class Answer:
                 yield event
                 continue
             self.last_event_id = event.id or self.last_event_id
-            if event.retry is not None and event.retry.isdigit():
-                self.retry = int(event.retry[:9]) / 1000.0
+            if event.retry is not None and _MILLISECONDS.fullmatch(event.retry):
+                self.retry = int(event.retry) / 1000.0
             if event.name != "message" or not event.data:
                 continue  # a priming event, or one of another protocol on the same stream
             try:
@@ -117,7 +120,7 @@ class Answer:
             body_start=start,
         )
 
-    # -- one message -----------------------------------------------------------------------------------------------------
+    # -- one message ---------------------------------------------------------------------------------------------------
 
     def _one_message(self) -> Message:
         length = self._body.length
@@ -162,7 +165,7 @@ class Answer:
             "%s answered %s with more than %d bytes (max_message_bytes)" % (self._where, self._method, self._max_bytes)
         )
 
-    # -- none ------------------------------------------------------------------------------------------------------------
+    # -- none ----------------------------------------------------------------------------------------------------------
 
     def _no_answer(self, kind: str) -> NoReturn:
         if self._status in (202, 204) or kind == "nothing":

@@ -15,7 +15,7 @@ from ._headers import body_length
 __all__ = ["Body"]
 
 _CHUNK = 65536
-# After the response has come on a stream, this long is waited for the stream's end, so that its connection can be used again.
+# When the response has come on a stream, its end is waited for as long as this: then its connection can be used again.
 _FAREWELL = 0.01
 
 
@@ -96,8 +96,8 @@ class Body:
         response = self._raw._fp
         try:
             response.close()
-            # From here on an interruption must not hit the next exchange on this connection, and what was interrupted is not
-            # used again.
+            # From here on an interruption must not hit the next exchange on this connection, and what was interrupted
+            # is not used again.
             self._guard.detach()
             if self._at_end and not self._guard.interrupted and not getattr(response, "surplus", False):
                 self._raw.release_conn()

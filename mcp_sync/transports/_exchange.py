@@ -51,7 +51,7 @@ class HTTPExchange(Exchange):
         self._closed = False
         self._messages: Iterator[Received] = iter(())
 
-    # -- any thread ------------------------------------------------------------------------------------------------------
+    # -- any thread ----------------------------------------------------------------------------------------------------
 
     @property
     def interrupted(self) -> bool:  # type: ignore[override]
@@ -75,7 +75,7 @@ class HTTPExchange(Exchange):
         answer = self._answer
         return None if answer is None else answer.retry
 
-    # -- only the thread that reads --------------------------------------------------------------------------------------
+    # -- only the thread that reads ------------------------------------------------------------------------------------
 
     def limit(self, deadline: Deadline, silence: Optional[float] = None, lively: Optional[float] = None) -> None:
         self._guard.deadline = deadline
@@ -172,8 +172,8 @@ class HTTPExchange(Exchange):
             )
         elif elsewhere:
             told = (
-                "%s answered %d and sends the client to another origin: %s. Credentials are not carried there; use that "
-                "address for the client if it is right" % (url, status, target)
+                "%s answered %d and sends the client to another origin: %s. Credentials are not carried there; "
+                "use that address for the client if it is right" % (url, status, target)
             )
         elif redirects > _MAX_REDIRECTS:
             told = "%s redirects in circles (%d times, last to %s)" % (self._where, redirects, target)

@@ -1,4 +1,4 @@
-"""From the libraries' exceptions to this package's: what broke, whether it was a limit, whether the request may have run."""
+"""From the libraries' exceptions to this package's: what broke, by which limit, whether the request may have run."""
 
 import http.client
 import socket
@@ -64,7 +64,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         following = getattr(inner, "reason", None)
         if not isinstance(following, BaseException):
             following = next((arg for arg in reversed(inner.args) if isinstance(arg, BaseException)), None)
-        inner = following if following is not None else inner.__cause__ or inner.__context__
+        if following is None:
+            following = inner.__cause__ or (None if inner.__suppress_context__ else inner.__context__)
+        inner = following
 
 
 def _told(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """One exchange's hold on the socket that it uses: how long a step may take, and how to end it from outside.
 
-It is found by the connection that works for it through a variable of the thread, since the libraries in between hand nothing
-through.
+It is found by the connection that works for it through a variable of the thread, since the libraries in between hand
+nothing through.
 """
 
 import socket
@@ -15,8 +15,8 @@ __all__ = ["Guard", "current_guard", "forget_guard"]
 
 
 class Guard:
-    """Keeps the deadline of one exchange, and lets any thread interrupt it. Any thread may call :meth:`interrupt`; the rest is
-    for the thread of the exchange.
+    """Keeps the deadline of one exchange, and lets any thread interrupt it. Any thread may call :meth:`interrupt`; the
+    rest is for the thread of the exchange.
 
     :param deadline: for the whole exchange.
     """
@@ -50,7 +50,7 @@ class Guard:
     def __exit__(self, *_: Any) -> None:
         _guarding.guard = self._outer.pop()
 
-    # -- the socket ------------------------------------------------------------------------------------------------------
+    # -- the socket ----------------------------------------------------------------------------------------------------
 
     def attach(self, sock: socket.socket, own: bool = False) -> None:
         """Note the socket to shut down on an interruption.
@@ -82,7 +82,7 @@ class Guard:
             if self._socket is not None:
                 _shut_down(self._socket)
 
-    # -- the limits ------------------------------------------------------------------------------------------------------
+    # -- the limits ----------------------------------------------------------------------------------------------------
 
     @property
     def connecting(self) -> bool:

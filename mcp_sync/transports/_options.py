@@ -13,6 +13,8 @@ __all__ = ["Auth", "HTTPOptions", "origin"]
 #: What ``requests`` takes as credentials.
 Auth = Union[None, Tuple[str, str], Callable[[Any], Any]]
 
+# What no host has in it; not every version of requests says so.
+_NO_HOST = re.compile(r"^\.|[\x00-\x20*<>\"`{|}\\^]")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")
 # Said anew with every request, by this package.
@@ -22,7 +24,7 @@ _RESERVED = frozenset(["mcp-protocol-version", "mcp-method", "mcp-name", "conten
 class HTTPOptions:
     """How to reach a server over HTTP. Not changed after construction; any thread.
 
-    :param url: the MCP endpoint. A user and password in it are used as ``auth`` if nothing else is, and are in no message.
+    :param url: the MCP endpoint. A user and password in it are used as ``auth`` if nothing else is, and never shown.
     :param auth: what ``requests`` takes: ``(user, password)`` or a callable that is asked again for every request.
     :param headers: headers sent with every request.
     :param verify: True, False, or the path of a bundle of certificates.
@@ -53,7 +55,7 @@ class HTTPOptions:
         if auth is None and not any(name.lower() == "authorization" for name in self.headers):
             auth = from_url
         self.auth = _checked_auth(auth)
-        # The environment is looked at once, here: requests does so for every request, which is half of what a request costs.
+        # The environment is looked at once, here: requests does so for each request, which is half of what one costs.
         if verify is True:
             verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
         self.verify = verify
@@ -100,6 +102,8 @@ def _checked_url(url: str) -> Tuple[str, Auth]:
         origin(url)
         possible = parts.scheme in ("http", "https") and bool(parts.hostname)
         if possible:
+            if _NO_HOST.search(parts.hostname or ""):
+                raise ValueError("there is no host %r" % parts.hostname)
             requests.Request("POST", url).prepare()
     except ValueError as error:
         raise ValueError("%r is not the URL of an MCP server: %s" % (url, error)) from error

@@ -1,13 +1,15 @@
 """A pool of connections to one server, and the sending of one request over it."""
 
+import http.client
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 from urllib.parse import urlsplit
 
 import requests
 import requests.auth
 import requests.hooks
 import urllib3
+import urllib3.exceptions
 
 from .._version import __version__
 from ..errors import MCPSyncError, TransportError
@@ -19,6 +21,9 @@ __all__ = ["Pool"]
 
 # How much is read of the answers that a callable for credentials deals with itself (a Digest challenge), in bytes.
 _CHALLENGE_BYTES = 256 * 1024
+
+# What is raised while sending and receiving; anything else is the callable's own.
+_OF_THE_NETWORK = (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError)
 
 
 class Pool:
@@ -111,26 +116,23 @@ class Pool:
         limit: Optional[float],
     ) -> Any:
         prepared = self._template.copy()
-        # The copy shares its hooks with the template, which would keep those of every request.
-        prepared.hooks = requests.hooks.default_hooks()
         prepared.method = verb
         prepared.url = url or prepared.url
         prepared.headers.update(headers)
         prepared.prepare_body(body, None)
+        # The answers that the callable's own hooks deal with: challenges. (A copy shares its hooks with the template,
+        # which would gather those of every request.)
+        challenges: List[Any] = []
+        prepared.hooks = requests.hooks.default_hooks()
+        prepared.hooks["response"] = [lambda response, **_: challenges.append(response)]
         try:
             prepared.prepare_auth(self.options.auth, prepared.url or "")
-        except MCPSyncError:
-            raise
         except Exception as error:
-            raise TransportError(
-                "there are no credentials for %s: the callable given as auth= failed: %s: %s"
-                % (self.options.url, type(error).__name__, error),
-                may_have_run=guard.sent,
-            ) from error
+            raise self._no_credentials(error, guard) from error
         with guard:
             guard.budget = _CHALLENGE_BYTES
             try:
-                response = session.send(
+                return session.send(
                     prepared,
                     stream=True,
                     timeout=(connect, limit),
@@ -138,10 +140,25 @@ class Pool:
                     verify=self.options.verify,
                     cert=self.options.cert,
                     proxies=self.options.proxies,
-                )
+                ).raw
+            except Exception as error:
+                for challenge in challenges:
+                    challenge.raw.close()  # its connection would stay open until it is collected as garbage
+                if challenges and not isinstance(error, _OF_THE_NETWORK):
+                    raise self._no_credentials(error, guard) from error
+                raise
             finally:
                 guard.budget = None
-        return response.raw
+                challenges.clear()  # each holds the request, and the request's hooks hold this list
+
+    def _no_credentials(self, error: Exception, guard: Guard) -> MCPSyncError:
+        if isinstance(error, MCPSyncError):
+            return error
+        return TransportError(
+            "there are no credentials for %s: the callable given as auth= failed: %s: %s"
+            % (self.options.url, type(error).__name__, error),
+            may_have_run=guard.sent,
+        )
 
 
 def _target(url: str, usual: str) -> str:

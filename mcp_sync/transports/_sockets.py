@@ -1,9 +1,10 @@
 """Connections that keep to a deadline, can be interrupted, and are dropped in a forked child.
 
-The limits of ``requests`` count for each operation on the socket: a server that sends one byte a second is never late, nor
-is a name with five addresses of which none answers. Here the socket's own limit is set before every step (each address, each
-handshake, each piece of the request, each read, headers included) to what is left for the exchange. The same place tells the
-exchange's guard which socket to shut down: ``Response.close()`` of another thread neither returns nor wakes the reader.
+The limits of ``requests`` count for each operation on the socket: a server that sends one byte a second is never late,
+nor is a name with five addresses of which none answers. Here the socket's own limit is set before every step (each
+address, each handshake, each piece of the request, each read, headers included) to what is left for the exchange. The
+same place tells the exchange's guard which socket to shut down: ``Response.close()`` of another thread neither returns
+nor wakes the reader.
 """
 
 import http.client
@@ -29,7 +30,7 @@ _PIECE = 16384
 _open_sockets: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
 
 
-# -- reading -------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 class _GuardedRead(socket.SocketIO):
@@ -50,6 +51,22 @@ class _GuardedRead(socket.SocketIO):
         return count
 
 
+class _Reader(io.BufferedReader):
+    """Notices that an answer ends within its headers: http.client takes those that came for all of them."""
+
+    def __init__(self, raw: _GuardedRead) -> None:
+        super().__init__(raw, 65536)
+        self.in_headers = True
+        self._begun = False
+
+    def readline(self, size: Optional[int] = -1) -> bytes:
+        line = super().readline(size)
+        if self.in_headers and not line.endswith(b"\n") and len(line) != size and (line or self._begun):
+            raise http.client.IncompleteRead(line)
+        self._begun = True
+        return line
+
+
 class _GuardedSocket:
     """What http.client wants of a socket when it makes a response: something to read from."""
 
@@ -61,7 +78,7 @@ class _GuardedSocket:
         raw = _GuardedRead(self._sock, self._guard)
         # As socket.makefile() does: the socket stays open until this reader is closed too.
         self._sock._io_refs += 1  # type: ignore[attr-defined]
-        return io.BufferedReader(raw, 65536)
+        return _Reader(raw)
 
 
 class _Response(http.client.HTTPResponse):
@@ -75,6 +92,11 @@ class _Response(http.client.HTTPResponse):
                 guard.attach(sock)
             sock = _GuardedSocket(sock, guard)
         super().__init__(cast(socket.socket, sock), *args, **kwargs)
+
+    def begin(self) -> None:
+        super().begin()
+        if isinstance(self.fp, _Reader):
+            self.fp.in_headers = False
 
     def _read_status(self) -> Tuple[str, int, str]:
         # http.client skips "100 Continue" and takes the other interim answers for the final one, whose place on the
@@ -93,7 +115,7 @@ class _Response(http.client.HTTPResponse):
         super()._close_conn()  # type: ignore[misc]
 
 
-# -- connecting and sending ----------------------------------------------------------------------------------------------
+# -- connecting and sending --------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
     _Base = HTTPConnection
@@ -234,7 +256,9 @@ _sockets_of_the_parent = _SocketsOfTheParent()
 _fork.register(_sockets_of_the_parent)
 
 
-def pool_for(adapter: GuardedAdapter, prepared: Any, verify: Any, cert: Any, proxies: Dict[str, str]) -> Tuple[Any, str]:
+def pool_for(
+    adapter: GuardedAdapter, prepared: Any, verify: Any, cert: Any, proxies: Dict[str, str]
+) -> Tuple[Any, str]:
     """Return the connection pool for a prepared request, and the target that its request line names."""
     if hasattr(adapter, "get_connection_with_tls_context"):
         pool = adapter.get_connection_with_tls_context(prepared, verify, proxies=proxies, cert=cert)

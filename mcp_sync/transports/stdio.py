@@ -8,12 +8,13 @@ import atexit
 import collections
 import logging
 import os
+import re
 import select
 import signal
 import subprocess
 import threading
 import weakref
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .. import _fork
 from .._deadline import Deadline
@@ -31,6 +32,19 @@ _log = logging.getLogger("mcp_sync")
 _LADDER = (0.5, 0.3, 0.5)
 #: How much of what a child said last on stderr is kept for error messages, in lines.
 _LAST_WORDS = 20
+#: How long a thread that writes waits before it looks whether the child is being stopped, in seconds.
+_SLICE = 0.1
+#: How much is kept of both ends of a line that is too long, in bytes.
+_EDGE = 200
+
+_POSIX = os.name == "posix"
+_SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+# Where JSON-RPC libraries put the id of an answer.
+_FIRST_ID = re.compile(br'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,18})\s*,')
+_LAST_ID = re.compile(br'"id"\s*:\s*([0-9]{1,18})\s*\}\s*$')
+# What could not be read, but may have been a message; the rest is talk.
+_LIKE_A_MESSAGE = re.compile(br'^[{\[]|"jsonrpc"|"method"')
 
 
 class Command:
@@ -52,6 +66,9 @@ class Command:
             raise ValueError('a command is a list of texts, ["python", "server.py"], not %r' % (argv,))
         self.argv = tuple(str(part) for part in argv)
         self.env = dict(env or {})
+        for name, value in self.env.items():
+            if not isinstance(name, str) or not (value is None or isinstance(value, str)):
+                raise TypeError("variables of the environment are texts, or None to remove one, not %r=%r" % (name, value))
         self.cwd = None if cwd is None else os.fspath(cwd)
 
     def environment(self) -> Dict[str, str]:
@@ -65,7 +82,13 @@ class Command:
 
 
 class _Child:
-    """One running process. The lock is the transport's, but for writing."""
+    """One running process. The lock is the transport's, but for writing and for its end.
+
+    :param command: how to start it.
+    :param number: counts the children of a transport.
+    :param max_bytes: the longest line that is held in memory.
+    :param unclaimed: called with what belongs to no exchange, by the thread that reads.
+    """
 
     def __init__(self, command: Command, number: int, max_bytes: int, unclaimed: Callable[[Received], None]) -> None:
         self.number = number
@@ -75,8 +98,11 @@ class _Child:
         # Held while a line is written, so that lines do not mix: the one lock that is held during I/O. The I/O does not block
         # for longer than the deadline of the message, and nothing else is ever waited for under it.
         self._writing = threading.Lock()
+        self._ending = threading.Lock()  # held by the thread that asks the system whether the process has ended
         self._last_words: Deque[str] = collections.deque(maxlen=_LAST_WORDS)
         self._stopping = False
+        self._broken = False  # half a line is out: no other can follow it
+        self._warned = False  # of what is no message; once is enough
         try:
             self.process = subprocess.Popen(
                 list(command.argv),
@@ -88,13 +114,14 @@ class _Child:
                 cwd=command.cwd,
                 # Ctrl-C at the terminal is for this program, which then ends the child in the orderly way; and whatever the
                 # child starts (npx starts several processes) can be ended with it.
-                start_new_session=os.name == "posix",
+                start_new_session=_POSIX,
+                creationflags=0 if _POSIX else getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except (OSError, ValueError) as error:
             raise TransportError("%s cannot be started: %s" % (self._where, error), may_have_run=False) from error
         assert self.process.stdin is not None and self.process.stdout is not None and self.process.stderr is not None
         self._stdin, self._stdout, self._stderr = self.process.stdin, self.process.stdout, self.process.stderr
-        if os.name == "posix":
+        if _POSIX:
             os.set_blocking(self._stdin.fileno(), False)
         self.pending = Pending(self._where, unclaimed)
         self.reader = Worker("mcp_sync-stdio-%s" % self.name, self._read)
@@ -109,79 +136,88 @@ class _Child:
 
         :raises TransportError: if the child does not take it in time, or at all.
         """
-        line = memoryview(message + b"\n")
         left = deadline.remaining()
         if not self._writing.acquire(timeout=-1 if left is None else left):
             raise deadline.error(may_have_run=False)
         try:
-            begun = False
-            while line:
-                if os.name == "posix":
-                    try:
-                        _, ready, _ = select.select([], [self._stdin], [], deadline.remaining())
-                    except ValueError as error:  # closed meanwhile
-                        raise TransportError("%s was stopped" % self._where, may_have_run=begun) from error
-                    if not ready:
-                        if begun:
-                            # Half a line is out: no other line can follow it.
-                            self.pending.fail(TransportError("%s stopped reading its input" % self._where))
-                            self._stdin.close()
-                        raise deadline.error(may_have_run=begun)
-                try:
-                    written = self._stdin.write(line)
-                except BlockingIOError:
-                    continue
-                except (OSError, ValueError) as error:
-                    raise TransportError(
-                        "%s does not read its input: %s%s" % (self._where, error, self._said()), may_have_run=begun
-                    ) from error
-                if written:
-                    begun = True
-                    line = line[written:]
+            self._write_locked(memoryview(message + b"\n"), deadline)
         finally:
             self._writing.release()
+
+    def _write_locked(self, line: memoryview, deadline: Deadline) -> None:
+        begun = False
+        while line:
+            if self._stopping or self._broken:
+                raise TransportError("%s was stopped" % self._where, may_have_run=begun)
+            if not self._is_ready(deadline.shorter(_SLICE)):
+                if not deadline.expired:
+                    continue
+                if begun:
+                    self._broken = True
+                    self.pending.fail(TransportError("%s stopped reading its input" % self._where), "reset")
+                raise deadline.error(may_have_run=begun)
+            try:
+                written = self._stdin.write(line)
+            except BlockingIOError:
+                continue
+            except (OSError, ValueError) as error:
+                self._broken = True
+                # If it ended, the thread that reads is about to say so, and with more words.
+                self.reader.join(1.0)
+                raise TransportError(
+                    "%s does not read its input (%s)%s%s" % (self._where, error, self._exit(), self._said()),
+                    may_have_run=begun,
+                ) from error
+            if written:
+                begun = True
+                line = line[written:]
+
+    def _is_ready(self, patience: Optional[float]) -> bool:
+        """Wait until the child takes something, or is gone, which the next write finds out."""
+        if not _POSIX:
+            return True
+        if not hasattr(select, "poll"):
+            return bool(select.select([], [self._stdin], [], patience)[1])
+        # Not select(), which knows no more than 1024 files.
+        poll = select.poll()
+        poll.register(self._stdin, select.POLLOUT)
+        return bool(poll.poll(None if patience is None else patience * 1000.0))
 
     # -- the threads -----------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        buffer = bytearray()
+        lines = _Lines(self._max_bytes)
         try:
             while True:
                 chunk = self._stdout.read(65536)
                 if not chunk:
                     break
-                searched = len(buffer)
-                buffer += chunk
-                begin = 0
-                while True:
-                    end = buffer.find(b"\n", max(begin, searched))
-                    if end < 0:
-                        break
-                    line = bytes(buffer[begin:end]).strip()
-                    begin = searched = end + 1
-                    if line:
+                for line in lines.feed(chunk):
+                    if isinstance(line, bytes):
                         self._deliver(line)
-                del buffer[:begin]
-                if len(buffer) > self._max_bytes:
-                    raise MessageTooLarge(
-                        "%s sent a line of more than %d bytes (max_message_bytes)" % (self._where, self._max_bytes)
-                    )
-        except MessageTooLarge as error:
-            self.pending.fail(TransportError(str(error)), "reset")
-            self.signal(signal.SIGTERM)
-            return
+                    else:
+                        self._refuse(line)
         except (OSError, ValueError):
             pass  # closed under our feet: the same as its end
         self.pending.fail(self._ended_error())
 
     def _deliver(self, line: bytes) -> None:
-        try:
-            message: Received = decode(line)
-        except ProtocolError as error:
-            # Banners and the like: servers must not, and do.
-            _log.warning("%s printed something that is no message: %s", self._where, beginning_of(line))
-            message = error
+        message = _message_in(line)
+        if isinstance(message, ProtocolError):
+            # Banners and the like: servers must not, and do. A word for everyone would be a word for every request of some.
+            level, self._warned = logging.DEBUG if self._warned else logging.WARNING, True
+            _log.log(level, "%s printed something that is no message: %s", self._where, beginning_of(line))
+            if not _LIKE_A_MESSAGE.search(line):
+                return
         self.pending.deliver(message)
+
+    def _refuse(self, line: "_TooLong") -> None:
+        error = MessageTooLarge(
+            "%s sent a message of more than %d bytes (max_message_bytes)" % (self._where, self._max_bytes)
+        )
+        _log.warning("%s", error)
+        if not any(self.pending.refuse(request_id, error) for request_id in line.ids()):
+            self.pending.deliver(error)
 
     def _drain(self) -> None:
         rest = b""
@@ -204,26 +240,56 @@ class _Child:
 
     def _ended_error(self) -> TransportError:
         self._drainer.join(0.5)
-        try:
-            code: Optional[int] = self.process.wait(0.5)
-        except subprocess.TimeoutExpired:
-            code = None
-        how = "closed its output" if code is None else "ended with exit code %d" % code
-        return TransportError("%s %s%s" % (self._where, how, self._said()))
+        self._wait_for_exit(0.5)
+        return TransportError("%s%s%s" % (self._where, self._exit() or " closed its output", self._said()))
+
+    def _exit(self) -> str:
+        code = self.process.returncode if self._has_exited() else None
+        if code is None:
+            return ""
+        return " was killed by signal %d" % -code if code < 0 else " ended with exit code %d" % code
 
     def _said(self) -> str:
-        return "; its last words: %s" % " / ".join(list(self._last_words)[-5:]) if self._last_words else ""
+        # A copy: the thread that drains may be adding to it.
+        words = list(self._last_words.copy())
+        return "; its last words: %s" % " / ".join(words[-5:]) if words else ""
 
-    # -- stopping --------------------------------------------------------------------------------------------------------
+    # -- its end ---------------------------------------------------------------------------------------------------------
 
     @property
     def alive(self) -> bool:
-        return self.reader.alive and self.process.poll() is None
+        """Whether it can be spoken with."""
+        return self.reader.alive and not self._broken and not self._has_exited()
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the child and to whatever it started."""
+    def _has_exited(self) -> bool:
+        """Return whether the process has ended; whatever it started and left behind is ended then as well."""
+        with self._ending:
+            if self.process.returncode is not None:
+                return True
+            if _POSIX and hasattr(os, "waitid"):
+                try:
+                    # Looked at, and left as it is: its group's number is nobody else's until it is taken away.
+                    if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                        return False
+                    self._signal(_SIGKILL)
+                except OSError:
+                    pass  # taken away by somebody else
+            return self.process.poll() is not None
+
+    def _wait_for_exit(self, patience: float) -> bool:
+        deadline, pause = Deadline(patience), 0.001
+        idle = threading.Event()
+        while not self._has_exited():
+            if deadline.expired:
+                return False
+            idle.wait(deadline.shorter(pause))
+            pause = min(2 * pause, 0.05)
+        return True
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to the child and to whatever it started. Only while it has not been waited for."""
         try:
-            if os.name == "posix":
+            if _POSIX:
                 os.killpg(self.process.pid, number)
             else:
                 self.process.terminate()
@@ -232,27 +298,31 @@ class _Child:
 
     def stop(self) -> None:
         """End it: close its input, wait, SIGTERM, wait, SIGKILL."""
+        self._stopping = True
         self.pending.interrupt()
-        try:
-            self._stdin.close()
-        except OSError:
-            pass
-        for patience, number in zip(_LADDER, (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM), None)):
+        # A thread that writes looks at the flag above within a moment. The file is not closed under its hands: its number
+        # could be another file's by the time of the next write.
+        if self._writing.acquire(timeout=2 * _SLICE):
             try:
-                self.process.wait(patience)
-                break
-            except subprocess.TimeoutExpired:
-                if number is not None:
-                    self.signal(number)
-        # Its own children may have outlived it.
-        self.signal(getattr(signal, "SIGKILL", signal.SIGTERM))
-        self.reader.join(0.5)
-        self._drainer.join(0.5)
-        for stream in (self._stdout, self._stderr):
-            try:
-                stream.close()
+                self._stdin.close()
             except OSError:
                 pass
+            finally:
+                self._writing.release()
+        for patience, number in zip(_LADDER, (signal.SIGTERM, _SIGKILL, None)):
+            if self._wait_for_exit(patience):
+                break
+            if number is not None:
+                with self._ending:
+                    if self.process.returncode is None:
+                        self._signal(number)
+        for worker, stream in ((self.reader, self._stdout), (self._drainer, self._stderr)):
+            # A process that left the group of its own accord may still hold the other end. Then the thread is left to itself.
+            if worker.join(0.3):
+                try:
+                    stream.close()
+                except OSError:
+                    pass
 
     def drop(self) -> None:
         """In a forked child of ours: close the inherited ends without a word, and never wait for what is not our child."""
@@ -262,6 +332,70 @@ class _Child:
             except OSError:
                 pass
         self.process.returncode = 0  # or its finaliser would ask after a process that is the parent's
+
+
+class _TooLong:
+    """What is kept of a line that is not."""
+
+    def __init__(self, head: bytearray) -> None:
+        self.head = bytes(head[:_EDGE])
+        self.tail = bytes(head[-_EDGE:])
+
+    def add(self, data: bytes) -> None:
+        self.tail = (self.tail + data)[-_EDGE:]
+
+    def ids(self) -> List[Any]:
+        """Return what may be the id of the answer that it was: servers write it first or last."""
+        found = [_FIRST_ID.match(self.head), _LAST_ID.search(self.tail)]
+        return [int(match.group(1)) for match in found if match is not None]
+
+
+class _Lines:
+    """Cuts what comes into lines, and holds no more of one than ``max_bytes``. One thread."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+        self._too_long: Optional[_TooLong] = None
+
+    def feed(self, chunk: bytes) -> "Iterator[Union[bytes, _TooLong]]":
+        """Yield the lines that end in this chunk, without blank ones."""
+        pieces = chunk.split(b"\n")
+        for number, piece in enumerate(pieces):
+            self._add(piece)
+            if number == len(pieces) - 1:
+                return  # the line that has no end yet
+            if self._too_long is not None:
+                yield self._too_long
+                self._too_long = None
+            else:
+                line = bytes(self._buffer).strip()
+                self._buffer = bytearray()
+                if line:
+                    yield line
+
+    def _add(self, piece: bytes) -> None:
+        if self._too_long is not None:
+            self._too_long.add(piece)
+            return
+        self._buffer += piece
+        if len(self._buffer) > self._max_bytes + 2:
+            self._too_long = _TooLong(self._buffer)
+            self._buffer = bytearray()
+
+
+def _message_in(line: bytes) -> Received:
+    """Return the message that a line is, or ends with: some servers print half a line before their first message."""
+    try:
+        return decode(line)
+    except ProtocolError as error:
+        begin = -1 if line[:1] == b"{" else line.find(b'{"')
+        if begin > 0:
+            try:
+                return decode(line[begin:])
+            except ProtocolError:
+                pass
+        return error
 
 
 class Stdio(Transport):
@@ -293,14 +427,18 @@ class Stdio(Transport):
         if outgoing.channel is not None and outgoing.channel != child.number:
             raise ChannelLost("%s was started anew" % self.where, may_have_run=False)
         request_id = outgoing.message["id"]
+        method = str(outgoing.message.get("method"))
+        sent = False
 
         def closed(share: Share, answered: bool) -> None:
-            if not answered:
+            # "initialize" must not be cancelled (2025-11-25, basic/utilities/cancellation).
+            if sent and not answered and method != "initialize":
                 self._cancel(child, request_id)
 
-        share = child.pending.open(request_id, str(outgoing.message.get("method")), deadline, closed)
+        share = child.pending.open(request_id, method, deadline, closed, outgoing.streaming)
         try:
             child.write(message, deadline)
+            sent = True
         except BaseException:
             share.close()
             raise
@@ -324,9 +462,12 @@ class Stdio(Transport):
         with self._lock:
             self._closed = True
             child, self._child = self._child, None
+            starting = self._starting
         _running.discard(self)
         if child is not None:
             child.stop()
+        if starting is not None:
+            starting.wait(1.0)  # that thread finds that its child is not wanted, and stops it
 
     def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
@@ -363,9 +504,9 @@ class Stdio(Transport):
                 self._child = None if self._closed else new
                 self._starting = None
                 unwanted = self._child is not new
-            starting.set()
             if unwanted and new is not None:
                 new.stop()
+            starting.set()
 
     def _unclaimed(self, message: Received) -> None:
         handler = self.on_unclaimed

@@ -3,8 +3,8 @@
 See the specification, basic/transports/streamable-http. Header values that repeat fields of the message are made by the
 eras. Here is who owns what; from the bottom up, each file importing only those before it:
 
-* ``_headers``, ``_options``, ``_guard``: what an answer's headers mean; how to reach the server; one exchange's hold on its
-  socket;
+* ``_headers``, ``_options``, ``_guard``: what an answer's headers mean; how to reach the server; one exchange's hold on
+  its socket;
 * ``_sockets``, ``_pool``: connections that keep to a deadline; the sending of one POST over them;
 * ``_failures``, ``_body``, ``_answer``: the libraries' errors; an answer's bytes; what they say;
 * ``_exchange``: one POST and its answer, from end to end.

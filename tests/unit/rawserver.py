@@ -11,8 +11,8 @@
     with RawServer(script) as server:
         ...                                # server.url
 
-The script runs once for every connection, in a thread of its own, and may use ``peer.number`` to tell connections apart.
-Nothing here sleeps; everything ends when the ``with`` block does.
+The script runs once for every connection, in a thread of its own, and may use ``peer.number`` to tell connections
+apart. Nothing here sleeps; everything ends when the ``with`` block does.
 """
 
 import json

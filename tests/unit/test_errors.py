@@ -130,7 +130,7 @@ def test_an_error_keeps_no_hold_on_the_headers_it_was_given() -> None:
     assert error.headers == {"a": "1"}
 
 
-# -- showing what a server sent ------------------------------------------------------------------------------------------
+# -- showing what a server sent ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

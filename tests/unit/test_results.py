@@ -47,7 +47,7 @@ def part(raw: Any) -> Any:
 
 ODD: "List[Any]" = [None, True, False, 0, -1, 1.5, float("nan"), "", "text", [], [1], {}, {"a": 1}, 10**30]
 
-# -- content -------------------------------------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_text_is_read() -> None:
@@ -117,7 +117,7 @@ def test_a_part_s_field_of_the_wrong_type_is_absent(name: str, odd: Any) -> None
     assert one.last_modified is None
 
 
-# -- blobs ---------------------------------------------------------------------------------------------------------------
+# -- blobs -------------------------------------------------------------------------------------------------------------
 
 BYTES = bytes(range(256)) + b"\xfb\xff\xfe?"
 PLAIN = base64.b64encode(BYTES).decode("ascii")
@@ -163,7 +163,7 @@ def test_a_blob_is_not_shown_whole() -> None:
     assert "AAAA" not in repr(part({"blob": "A" * 1000}))
 
 
-# -- versions ------------------------------------------------------------------------------------------------------------
+# -- versions ----------------------------------------------------------------------------------------------------------
 
 
 def test_equal_content_is_one_version_whatever_else_the_answer_says() -> None:
@@ -191,11 +191,12 @@ def test_other_content_is_another_version(contents: Any) -> None:
 
 
 def test_the_version_is_the_same_in_every_process() -> None:
-    # The digest of the content as compact JSON in a fixed order; written down, since copies of it may be kept elsewhere.
+    # The digest of the content as compact JSON in a fixed order; written down, since copies of it may be kept
+    # elsewhere.
     assert read({"contents": [{"uri": "a", "text": "x"}]}).version == "99e2d833cf5f1013"
 
 
-# -- age and label -------------------------------------------------------------------------------------------------------
+# -- age and label -----------------------------------------------------------------------------------------------------
 
 
 def test_a_stale_copy_is_the_same_copy_labelled() -> None:
@@ -249,7 +250,7 @@ def test_a_result_of_a_machine_whose_calendar_is_ahead_is_not_younger_than_now()
     assert 0.0 <= pickle.loads(pickle.dumps(result)).age < 100.0
 
 
-# -- when it was changed -------------------------------------------------------------------------------------------------
+# -- when it was changed -----------------------------------------------------------------------------------------------
 
 UTC = datetime.timezone.utc
 
@@ -293,7 +294,7 @@ def test_a_resource_changed_when_its_newest_part_did() -> None:
     assert result.last_modified == datetime.datetime(2025, 1, 12, 23, tzinfo=UTC)
 
 
-# -- the catalog ---------------------------------------------------------------------------------------------------------
+# -- the catalog -------------------------------------------------------------------------------------------------------
 
 
 def catalog(*pages: "Dict[str, Any]", cls: Any = ListResourcesResult) -> Any:
@@ -385,7 +386,7 @@ def test_a_page_without_a_list_is_refused(page: "Dict[str, Any]") -> None:
         catalog({"resources": []}, page)
 
 
-# -- the server ----------------------------------------------------------------------------------------------------------
+# -- the server --------------------------------------------------------------------------------------------------------
 
 
 def discover(raw: Any) -> DiscoverResult:

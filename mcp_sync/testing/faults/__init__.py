@@ -15,6 +15,10 @@ Each changes one thing about the ordinary answer, or takes its place, so that se
 * :mod:`~mcp_sync.testing.faults.listening`: listen streams that are acknowledged wrongly;
 * :mod:`~mcp_sync.testing.faults.asking`: what the server wants to know before it answers (legacy era).
 
+They apply to every era and transport, as far as there is something there for them to change. With HTTP+SSE, an answer
+that holds a message goes out on the stream, and one that holds none (``Status``, ``Redirect`` ...) answers the POST;
+what they do over stdio is told at :class:`~mcp_sync.testing.StdioServer`.
+
 What happens to a listen stream *after* it was opened is not here: see ``Server.end_streams`` and ``Server.send``.
 A fault of one's own is any callable; :mod:`mcp_sync.testing.call` tells how.
 """

@@ -202,11 +202,12 @@ def test_a_kill_resets_the_stream_and_forgets_the_session(server, old):
     assert peer.post(request("ping")).status == 404
 
 
-def test_expired_sessions_end_their_streams(server, old):
+@pytest.mark.parametrize("status", [404, 400])
+def test_expired_sessions_end_their_streams(server, old, status):
     peer = old(server)
-    server.expire_sessions()
+    server.expire_sessions(status)
     assert peer.rest() == b""
-    assert peer.post(request("ping")).status == 404
+    assert peer.post(request("ping")).status == status
 
 
 @pytest.mark.parametrize("how", ["eof", "half_event", "cut", "reset"])

@@ -212,3 +212,17 @@ def test_nothing_is_remembered_of_a_stream_when_its_session_has_ended(server, le
         assert server._streams.all() == []
         server.start()
         peer.begin()
+
+
+def test_the_resuming_get_ends_when_there_will_be_no_answer(server, legacy):
+    peer = legacy(server)
+    server.inject(faults.CutAndResume(), faults.Close(), method="ping")
+    body = peer.call("ping").body
+    assert _resume(peer, _last_id(body)).rest() == b""
+
+
+def test_nothing_is_resumed_in_the_modern_era(peers):
+    with Server(eras=["modern", "legacy"], sessions=False, resumable=True, answer="sse") as server:
+        server.inject(faults.CutAndResume(), method="tools/list")
+        reply = peers(server).call("tools/list")
+        assert reply.result["tools"] == [] and b"id: " not in reply.body
