@@ -78,11 +78,11 @@ class Share(Exchange):
                     raise TransportError("the exchange with %s (%s) was interrupted" % (self._where, self._what))
                 if self._messages:
                     return self._messages.popleft()
-                if self._answered:
-                    raise StopIteration
                 if self._error is not None:
                     # A copy: others who waited on the same channel get the same error, and each adds its own traceback.
                     raise copy.copy(self._error)
+                if self._answered:
+                    raise StopIteration
                 if not self._changed.wait(self._deadline.remaining()) and self._deadline.expired and self._idle_locked():
                     raise self._deadline.error()
 
@@ -140,6 +140,12 @@ class Share(Exchange):
                 self._error = error
                 self.ending = ending
             self._changed.notify_all()
+
+    def refuse(self, error: MCPSyncError) -> None:
+        """Hand over what stands in the place of the response."""
+        self.fail(error, "end of stream")
+        with self._changed:
+            self._answered = True
 
     def after_fork_in_child(self, error: MCPSyncError) -> None:
         """In a forked child: nothing will come any more, and there is nobody who could be told so."""
@@ -245,7 +251,7 @@ class Pending:
             share = self._shares.get(_key(request_id))
         if share is None:
             return False
-        share.fail(error, "end of stream")
+        share.refuse(error)
         return True
 
     def fail(self, error: MCPSyncError, ending: str = "end of stream") -> None:

@@ -135,11 +135,12 @@ class Flight(Generic[V]):
 class _KeyState:
     """What is known of a key that has an entry or a read in flight."""
 
-    __slots__ = ("floor", "void", "reading", "flight", "left_out")
+    __slots__ = ("floor", "void", "stored", "reading", "flight", "left_out")
 
     def __init__(self) -> None:
         self.floor = 0  # reads up to this sequence are not fresh any more
         self.void = 0  # reads up to this sequence may not even be kept as old copies
+        self.stored = 0  # the sequence of the newest read that was stored, even if its entry was evicted since
         self.reading: Tuple[int, ...] = ()  # the sequences of the tickets that are out
         self.left_out = 0  # refused values in a row that were not kept, in favour of a later read
         self.flight: Optional[Tuple[Ticket, Flight[Any]]] = None  # the newest, if it may still be joined
@@ -187,6 +188,7 @@ class ResourceCache(Generic[V]):
         self._lock = threading.Lock()
         self._sequence = 0
         self._states: Dict[Key, _KeyState] = {}
+        self._leasing: Tuple[Coverage, ...] = ()  # the coverages that have any leases
         self._store = _Store(max_bytes)
         # A second view of what _store holds, for hits: a plain dictionary can be read without the lock.
         self._entries: Dict[Key, Entry[V]] = {}
@@ -217,8 +219,8 @@ class ResourceCache(Generic[V]):
                 if state is not None and state.flight is not None:
                     ticket, flight = state.flight
                     if (
-                        ticket.coverage is coverage
-                        and self._may_be_stored_locked(ticket, state, entry)
+                        (ticket.coverage is coverage or ticket.lease is not None)
+                        and self._may_be_stored_locked(ticket, state)
                         and (ticket.lease is not None or (entry is not None and entry.hinted))
                     ):
                         return flight
@@ -227,9 +229,11 @@ class ResourceCache(Generic[V]):
                 state = self._states[key] = _KeyState()
             self._sequence += 1
             new_flight: Flight[V] = Flight()
-            ticket = Ticket(
-                key, self._sequence, coverage, coverage.generation, coverage.leases.get(key), new_flight
-            )
+            # Whoever keeps the key current does so for all who read it, whichever client of that principal they are.
+            keeping = coverage
+            if key not in coverage.leases:
+                keeping = next((other for other in self._leasing if key in other.leases), coverage)
+            ticket = Ticket(key, self._sequence, keeping, keeping.generation, keeping.leases.get(key), new_flight)
             state.reading += (ticket.sequence,)
             state.flight = (ticket, new_flight)
             return ticket
@@ -250,9 +254,8 @@ class ResourceCache(Generic[V]):
             if state is None:
                 stored = Stored(False, False, True)  # begun in another process, or before a clear()
             else:
-                entry = self._entries.get(ticket.key)
-                newer = ticket.sequence > state.void and (entry is None or ticket.sequence > entry.sequence)
-                allowed = self._may_be_stored_locked(ticket, state, entry)
+                newer = ticket.sequence > state.void and ticket.sequence > state.stored
+                allowed = self._may_be_stored_locked(ticket, state)
                 if keep and newer and (allowed or not self._left_to_later_locked(ticket, state)):
                     until = fresh_until(ticket.lease, started, received, ttl)
                     new = Entry(
@@ -264,6 +267,7 @@ class ResourceCache(Generic[V]):
                         ttl > 0.0,
                         size,
                     )
+                    state.stored = ticket.sequence
                     kept = self._put_locked(ticket.key, new)
                     stored = Stored(kept and allowed and until > received, kept, not allowed)
                 else:
@@ -283,7 +287,7 @@ class ResourceCache(Generic[V]):
             state = self._ended_locked(ticket)
             settled = False
             if state is not None:
-                settled = self._may_be_stored_locked(ticket, state, self._entries.get(ticket.key))
+                settled = self._may_be_stored_locked(ticket, state)
                 state.floor = max(state.floor, ticket.sequence)
                 state.void = max(state.void, ticket.sequence)
                 entry = self._entries.get(ticket.key)
@@ -293,6 +297,13 @@ class ResourceCache(Generic[V]):
                     self._forget_idle_locked(ticket.key, state)
         ticket.flight._end(False, None)
         return settled
+
+    def forget_flight(self, key: Key, flight: Flight[V]) -> None:
+        """Let nobody join a flight any more that lasts too long: perhaps its leader is gone."""
+        with self._lock:
+            state = self._states.get(key)
+            if state is not None and state.flight is not None and state.flight[1] is flight:
+                state.flight = None
 
     def abandon_read(self, ticket: Ticket) -> None:
         """Give up a read that failed: the next caller, or the first that waited, reads for itself."""
@@ -328,12 +339,17 @@ class ResourceCache(Generic[V]):
             if version <= coverage.version:
                 return
             before, coverage.leases, coverage.version = coverage.leases, leases, version
+            if bool(before) != bool(leases):
+                others = tuple(other for other in self._leasing if other is not coverage)
+                self._leasing = others + (coverage,) if leases else others
             if generation > coverage.generation:
                 coverage.generation = generation
                 return
             for key in before:
                 if leases.get(key) != before[key]:
-                    self._changed_locked(key)
+                    entry = self._entries.get(key)
+                    if entry is None or entry.coverage is coverage or self._states[key].reading:
+                        self._changed_locked(key)
             for key in leases:
                 if key not in before:
                     self._changed_locked(key)
@@ -364,11 +380,11 @@ class ResourceCache(Generic[V]):
 
     # -- with the lock held ----------------------------------------------------------------------------------------------
 
-    def _may_be_stored_locked(self, ticket: Ticket, state: _KeyState, entry: Optional[Entry[V]]) -> bool:
+    def _may_be_stored_locked(self, ticket: Ticket, state: _KeyState) -> bool:
         return (
             ticket.generation == ticket.coverage.generation
             and ticket.sequence > state.floor
-            and (entry is None or ticket.sequence > entry.sequence)
+            and ticket.sequence > state.stored
         )
 
     def _changed_locked(self, key: Key) -> bool:
@@ -441,8 +457,10 @@ class ResourceCache(Generic[V]):
         # The parent's threads may have held the lock in the middle of a change of _store; only _entries, a plain
         # dictionary, is whole at every moment. Its values are kept as old copies: who knows what this child has missed.
         self._lock = threading.Lock()
+        self._leasing = ()
         old: List[Tuple[Key, Entry[V]]] = list(self._entries.items())
         self._reset_locked()
         for key, entry in old:
             self._states[key] = _KeyState()
+            self._states[key].stored = entry.sequence
             self._put_locked(key, entry.as_stale())

@@ -74,9 +74,9 @@ class Connection:
         :raises MCPSyncError: whatever went wrong (see :mod:`mcp_sync.errors`).
         """
         asked = params or {}
-        tries = 2 if method in _READS else 1
+        # A read may be made once more for each thing that can have happened since the last one.
+        left = {"gone", "lost", "other"} if method in _READS else set()
         while True:
-            tries -= 1
             session, result = self._settled(method, asked, deadline)
             if result is not None:
                 return result
@@ -84,8 +84,9 @@ class Connection:
                 return session.call(method, asked, deadline)
             except SessionGone as gone:
                 self._forget(session)
-                if not tries:
+                if "gone" not in left:
                     raise self._not_repeated(gone, method) from gone
+                left.remove("gone")
             except UnsupportedVersion as refused:
                 # Refused before anything was done, so that even what is not to be done twice is sent again.
                 session = self._other_version(session, refused, deadline)
@@ -95,11 +96,14 @@ class Connection:
                     self._forget(session)
                     raise self._not_repeated(gone, method) from gone
             except (TransportError, ServerError) as error:
-                if not tries:
-                    raise
-                if self._may_be_another_server(session, method, error, deadline):
+                if "lost" in left and self._lost_its_channel(session, error):
+                    left.remove("lost")
+                    if isinstance(session, LegacySession):
+                        self._forget(session)  # which went with it
+                elif "other" in left and self._may_be_another_server(session, method, error, deadline):
+                    left.remove("other")
                     self._forget(session)
-                elif not self._lost_its_channel(session, error):
+                else:
                     raise
 
     def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:

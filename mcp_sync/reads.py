@@ -36,6 +36,9 @@ __all__ = ["CATALOG", "DISCOVER", "TEMPLATES", "Outcome", "Query", "Reads", "rea
 
 _log = logging.getLogger("mcp_sync")
 
+#: How long somebody else's read is waited for before one reads for oneself, in seconds.
+_LEADER_PATIENCE = 10.0
+
 #: More pages than this are taken for a server that never ends.
 _MAX_PAGES = 10000
 
@@ -125,16 +128,12 @@ class Reads:
     # -- without the network ---------------------------------------------------------------------------------------------
 
     def peek(self, query: Query) -> "Optional[Entry[CacheableResult]]":
-        """Return the copy that is there, fresh or not; a fresh one if any is."""
+        """Return the newest copy that is there, fresh or not: an older one never counts again, even if it is fresh."""
         found: "Optional[Entry[CacheableResult]]" = None
-        now = self._clock()
         for key in self.keys(query):
             entry = self.cache.peek(key)
-            if entry is not None:
-                if entry.is_fresh(now):
-                    return entry
-                if found is None or entry.value.started > found.value.started:
-                    found = entry
+            if entry is not None and (found is None or entry.sequence > found.sequence):
+                found = entry
         return found
 
     def fresh(self, query: Query) -> Optional[CacheableResult]:
@@ -167,8 +166,12 @@ class Reads:
                 return Outcome(begun.value, True)
             if isinstance(begun, Ticket):
                 return self._lead(query, begun, deadline)
-            if not begun.wait(deadline):
-                raise deadline.error()
+            if not begun.wait(Deadline(deadline.shorter(_LEADER_PATIENCE))):
+                if deadline.expired:
+                    raise deadline.error()
+                # A leader that was torn out of its read (by Ctrl-C, say) may not have been able to say so.
+                self.cache.forget_flight(key, begun)
+                continue
             if begun.succeeded and begun.value is not None:
                 return Outcome(begun.value, False)
             # Its leader failed. This caller asks again, and leads unless another was quicker.
@@ -205,12 +208,23 @@ class Reads:
     # -- leading ---------------------------------------------------------------------------------------------------------
 
     def _lead(self, query: Query, ticket: Ticket, deadline: Deadline) -> Outcome:
-        # The shared copy is another key, so it needs a ticket of its own, taken at the same time.
         shared: Optional[Ticket] = None
-        if self.share_public:
-            begun = self.cache.begin_read(self.keys(query)[1], self.coverage, refresh=True)
-            assert isinstance(begun, Ticket)
-            shared = begun
+        try:
+            if self.share_public:
+                # The shared copy is another key, so it needs a ticket of its own, taken at the same time.
+                begun = self.cache.begin_read(self.keys(query)[1], self.coverage, refresh=True)
+                assert isinstance(begun, Ticket)
+                shared = begun
+            return self._led(query, ticket, shared, deadline)
+        except BaseException:
+            # Also for what comes from outside (Ctrl-C, a task queue's time limit), at any moment: nobody waits for this any
+            # more. What was finished already is not touched by it.
+            self.cache.abandon_read(ticket)
+            if shared is not None:
+                self.cache.abandon_read(shared)
+            raise
+
+    def _led(self, query: Query, ticket: Ticket, shared: Optional[Ticket], deadline: Deadline) -> Outcome:
         try:
             result = self._read(query, deadline)
         except (AuthorizationError, ResourceNotFound) as error:
@@ -219,9 +233,6 @@ class Reads:
                 self.cache.finish_missing(shared)
             if settled:
                 self.observer(query, None, error, ticket.sequence)
-            raise
-        except BaseException:
-            self._abandon(ticket, shared)
             raise
         public = shared is not None and result.scope == PUBLIC
         ttl = result.ttl or self._default_ttl
@@ -236,11 +247,6 @@ class Reads:
         if stored.kept or not stored.refused:
             self.observer(query, result, None, ticket.sequence)
         return Outcome(result, not stored.refused)
-
-    def _abandon(self, ticket: Ticket, shared: Optional[Ticket]) -> None:
-        self.cache.abandon_read(ticket)
-        if shared is not None:
-            self.cache.abandon_read(shared)
 
     def _read(self, query: Query, deadline: Deadline) -> CacheableResult:
         try:

@@ -195,6 +195,9 @@ class Upkeep(Sink, Keeper):
     def pending(self, query: Query) -> bool:
         return self._refresher.is_pending(query)
 
+    def hurry(self, queries: List[Query]) -> None:
+        self._refresher.soon([query for query in queries if not self._refresher.is_pending(query)])
+
     def kept(self, query: Query) -> bool:
         return self._lease(query) is not None
 

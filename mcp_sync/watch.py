@@ -92,6 +92,10 @@ class Keeper(abc.ABC):
         """Return whether ``query`` is being read again, or about to be."""
 
     @abc.abstractmethod
+    def hurry(self, queries: List[Query]) -> None:
+        """Have those of ``queries`` read again that are not about to be."""
+
+    @abc.abstractmethod
     def kept(self, query: Query) -> bool:
         """Return whether ``query`` is kept current: covered by a live stream, or polled."""
 
@@ -201,7 +205,7 @@ class Watch:
         :raises RequestTimeout: if it takes longer; the message says what is missing and why, as far as is known.
         :raises ClientClosed: if the watch is closed.
         """
-        self._wait(lambda: self.is_current, timeout, self._why_not_current)
+        self._wait(lambda: self.is_current, timeout, self._why_not_current, self._hurry)
 
     def wait_for_state(self, state: State, timeout: Optional[float] = 30.0) -> None:
         """Wait until ``status.state`` is ``state``.
@@ -224,6 +228,18 @@ class Watch:
             return known.generation == self._keeper.generation() and not self._keeper.pending(query)
         return self._keeper.fresh(query) is not None
 
+    def _hurry(self) -> None:
+        """Have read again what nobody is about to read again, and is not current: too old by now, say."""
+        with self._lock:
+            known = dict(self._known)
+        self._keeper.hurry(
+            [
+                query
+                for query in self.queries
+                if query in known and self._keeper.kept(query) and not self._is_current(query, known[query])
+            ]
+        )
+
     def _why_not_current(self) -> str:
         with self._lock:
             known, errors = dict(self._known), dict(self._errors)
@@ -237,7 +253,13 @@ class Watch:
             self._keeper.status_of(self),
         )
 
-    def _wait(self, reached: Callable[[], bool], timeout: Optional[float], why_not: Callable[[], str]) -> None:
+    def _wait(
+        self,
+        reached: Callable[[], bool],
+        timeout: Optional[float],
+        why_not: Callable[[], str],
+        hurry: Optional[Callable[[], None]] = None,
+    ) -> None:
         self._keeper.revive()
         deadline = Deadline(timeout)
         while True:
@@ -250,6 +272,8 @@ class Watch:
             # Asked again without the lock (it asks others, who have locks of their own); a tick in between is not missed.
             if reached():
                 return
+            if hurry is not None:
+                hurry()
             with self._lock:
                 if self._ticks == ticks and not self._closed:
                     # Freshness also ends by mere age, which nobody announces; hence the second.

@@ -145,7 +145,8 @@ class _Guarded(_Base):
         if guard is None:
             return super()._new_conn()
         failed: Optional[OSError] = None
-        host = self._dns_host.strip("[]")
+        # With the trailing dot that a name may have, which is for the resolver alone; before urllib3 1.23 they are one.
+        host = str(getattr(self, "_dns_host", self.host)).strip("[]")
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, self.port, allowed_gai_family(), socket.SOCK_STREAM
         ):

@@ -354,10 +354,10 @@ def _refusal(body: Body, where: str, method: str) -> MCPSyncError:
     """Return the error that an answer is which should have been another."""
     try:
         message: Any = next(Answer(body, where, Outgoing({"method": method}, {}), 1024 * 1024).messages(), None)
-    except MCPSyncError as error:
+    except TransportError as error:
         return error
     except Exception as error:
-        message = error  # it broke off in the middle; its status is enough
+        message = str(error)  # it makes no sense, or broke off in the middle; its status is enough
     if isinstance(message, Response) and message.error is not None:
         message = message.error.get("message")
     return TransportError(

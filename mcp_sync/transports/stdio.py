@@ -34,6 +34,8 @@ _LADDER = (0.5, 0.3, 0.5)
 _LAST_WORDS = 20
 #: How long a thread that writes waits before it looks whether the child is being stopped, in seconds.
 _SLICE = 0.1
+#: How long a silent child is taken for a living one, in seconds.
+_LOOK_AFTER = 0.5
 #: How much is kept of both ends of a line that is too long, in bytes.
 _EDGE = 200
 
@@ -70,6 +72,8 @@ class Command:
             if not isinstance(name, str) or not (value is None or isinstance(value, str)):
                 raise TypeError("variables of the environment are texts, or None to remove one, not %r=%r" % (name, value))
         self.cwd = None if cwd is None else os.fspath(cwd)
+        #: The command in one line, for people.
+        self.line = beginning_of(" ".join(self.argv), 300)
 
     def environment(self) -> Dict[str, str]:
         """Return the whole environment of the child."""
@@ -93,7 +97,7 @@ class _Child:
     def __init__(self, command: Command, number: int, max_bytes: int, unclaimed: Callable[[Received], None]) -> None:
         self.number = number
         self.name = os.path.basename(command.argv[0])
-        self._where = " ".join(command.argv)
+        self._where = command.line
         self._max_bytes = max_bytes
         # Held while a line is written, so that lines do not mix: the one lock that is held during I/O. The I/O does not block
         # for longer than the deadline of the message, and nothing else is ever waited for under it.
@@ -189,7 +193,7 @@ class _Child:
         lines = _Lines(self._max_bytes)
         try:
             while True:
-                chunk = self._stdout.read(65536)
+                chunk = self._stdout.read(65536) if self._has_output() else b""
                 if not chunk:
                     break
                 for line in lines.feed(chunk):
@@ -200,6 +204,20 @@ class _Child:
         except (OSError, ValueError):
             pass  # closed under our feet: the same as its end
         self.pending.fail(self._ended_error())
+
+    def _has_output(self) -> bool:
+        """Wait until there is something to read, the end included; False if there will be nothing more.
+
+        What the child has started may hold its output open after its death.
+        """
+        if not _POSIX or not hasattr(select, "poll"):
+            return True
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        while not poll.poll(_LOOK_AFTER * 1000.0):
+            if self._has_exited():
+                return bool(poll.poll(_LOOK_AFTER * 1000.0))
+        return True
 
     def _deliver(self, line: bytes) -> None:
         message = _message_in(line)
@@ -406,7 +424,7 @@ class Stdio(Transport):
     """
 
     def __init__(self, command: Command, max_message_bytes: int = 64 * 1024 * 1024) -> None:
-        self.where = " ".join(command.argv)
+        self.where = command.line
         self.shared_channel = True
         self._command = command
         self._max_bytes = max_message_bytes

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pytest
 
-from mcp_sync.cache import Coverage, Entry, Flight, ResourceCache, Ticket
+from mcp_sync.cache import Coverage, Flight, ResourceCache, Ticket
 from mcp_sync.freshness import Lease
 
 KEY = "key"
@@ -179,18 +179,14 @@ def test_for_a_key_that_is_never_fresh_two_callers_are_two_reads_in_every_order(
 
 
 def _without_floor(monkeypatch: Any) -> None:
-    monkeypatch.setattr(ResourceCache, "_may_be_stored_locked", lambda self, t, s, e: e is None or t.sequence > e.sequence)
+    monkeypatch.setattr(ResourceCache, "_may_be_stored_locked", lambda self, t, s: t.sequence > s.stored)
 
 
 def _without_sequence(monkeypatch: Any) -> None:
     real = ResourceCache.finish_read
 
     def finish_read(self: Any, ticket: Ticket, value: int, **more: Any) -> Any:
-        entry = self._entries.get(ticket.key)
-        if entry is not None:
-            self._entries[ticket.key] = Entry(
-                entry.value, 0, entry.coverage, entry.generation, entry.fresh_until, entry.hinted, entry.size
-            )
+        self._states[ticket.key].stored = 0
         return real(self, ticket, value, **more)
 
     monkeypatch.setattr(ResourceCache, "finish_read", finish_read)
