@@ -11,7 +11,10 @@ from typing import Callable, Optional
 
 from .errors import RequestTimeout
 
-__all__ = ["Clock", "Deadline", "monotonic"]
+__all__ = ["Clock", "Deadline", "bounded", "monotonic"]
+
+#: More seconds than this (three years) are no limit: the system's own timers overflow somewhere beyond.
+_ENDLESS = 1e8
 
 Clock = Callable[[], float]
 
@@ -37,6 +40,11 @@ def _choose_clock() -> Clock:
 monotonic: Clock = _choose_clock()
 
 
+def bounded(seconds: Optional[float]) -> Optional[float]:
+    """Return a limit in a form that every wait can take: None for infinity, and for what comes near it."""
+    return None if seconds is None or seconds >= _ENDLESS else seconds
+
+
 class Deadline:
     """A moment after which nobody waits any more. Immutable; any thread may ask it.
 
@@ -48,7 +56,7 @@ class Deadline:
     __slots__ = ("timeout", "what", "_clock", "_end")
 
     def __init__(self, timeout: Optional[float], what: str = "the request", clock: Clock = monotonic) -> None:
-        self.timeout = timeout
+        self.timeout = timeout = bounded(timeout)
         self.what = what
         self._clock = clock
         self._end = None if timeout is None else clock() + timeout

@@ -12,7 +12,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import MCPSyncError, ProtocolError, RequestTimeout, TransportError
+from .errors import MCPSyncError, ProtocolError, TransportError
 from .jsonrpc import Notification, Request, Response
 from .transports.base import Exchange, Received
 
@@ -83,7 +83,9 @@ class Share(Exchange):
                     raise copy.copy(self._error)
                 if self._answered:
                     raise StopIteration
-                if not self._changed.wait(self._deadline.remaining()) and self._deadline.expired and self._idle_locked():
+                if self._changed.wait(self._deadline.remaining()):
+                    continue
+                if self._deadline.expired and self._idle_locked():
                     raise self._deadline.error()
 
     @property
@@ -116,7 +118,7 @@ class Share(Exchange):
             answered = self._answered
         self._on_closed(self, answered)
 
-    # -- for the channel -------------------------------------------------------------------------------------------------
+    # -- for the channel ----------------------------------------------------------------------------------------------
 
     def put(self, message: Received) -> None:
         """Hand over a message."""
@@ -126,7 +128,9 @@ class Share(Exchange):
                 return  # behind a loss nothing counts, and behind the response comes nothing
             if len(self._messages) >= _MAX_WAITING:
                 self._messages.clear()
-                self._error = TransportError("more than %d messages of %s waited to be fetched" % (_MAX_WAITING, self._where))
+                self._error = TransportError(
+                    "more than %d messages of %s waited to be fetched" % (_MAX_WAITING, self._where)
+                )
                 self.ending = "reset"
             else:
                 self._messages.append(message)
@@ -288,7 +292,7 @@ class Pending:
         return self._rest + [share for share in self._shares.values() if share.streaming]
 
     def _named_locked(self, message: Notification) -> Tuple[bool, Optional[Share]]:
-        """Return whether a notification names the request that it belongs to, and that one's share if somebody waits."""
+        """Return whether a notification names its request, and that one's share if somebody waits for it."""
         params = message.params
         meta = params.get("_meta")
         names: List[Any] = []

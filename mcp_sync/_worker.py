@@ -29,9 +29,11 @@ class Worker:
         """Start the thread, unless it runs already in this process."""
         if self.alive:
             return
+        thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        thread.start()
+        # Only now: what was not started cannot be waited for.
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-        self._thread.start()
+        self._thread = thread
 
     @property
     def alive(self) -> bool:

@@ -1,6 +1,5 @@
 """``Client``: the verbs, and who owns what."""
 
-import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union, cast
 from urllib.parse import urlsplit
@@ -173,7 +172,6 @@ class Client:
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
         name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
-        self._closing = threading.Lock()  # guards nothing but that close() runs once
         self._closed = False
         self._others: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -238,6 +236,8 @@ class Client:
                 and self._clock() < entry.fresh_until
             ):
                 return cast(ReadResourceResult, entry.value)
+        if not isinstance(uri, str):
+            raise TypeError("a URI is a text, not %r" % (uri,))
         result = self._get(read_query(uri), cache_mode, stale_ok, max_stale, timeout)
         return cast(ReadResourceResult, result)
 
@@ -316,6 +316,8 @@ class Client:
         :raises NotSupported: if the server ends the stream instead.
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
+        if any(not isinstance(uri, str) for uri in uris):
+            raise TypeError("listen() takes each URI as an argument of its own: listen(*uris)")
         wanted = SubscriptionFilter(frozenset(uris), resources_list_changed, tools_list_changed, prompts_list_changed)
         if not wanted:
             raise ValueError("nothing to listen for: give URIs, or one of the *_list_changed options")
@@ -346,17 +348,21 @@ class Client:
         Returns within a second or so, even if a listener or a call in another thread does not end: calls in progress fail, and
         threads that hang are left to themselves (they are daemons).
         """
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-        for other in list(self._others):
-            other.close()
-        # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
-        # request on a connection that nobody will close.
-        self._upkeep.close()
-        self._connection.close()
-        self._upkeep.join(_CLOSE_WAIT)
+        self._close(Deadline(_CLOSE_WAIT))
+
+    def _close(self, deadline: Deadline) -> None:
+        # Each step can be repeated: a close() that was interrupted is finished by the next.
+        self._closed = True
+        others = list(self._others)
+        for client in [self] + others:
+            client._closed = True
+            # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
+            # request on a connection that nobody will close.
+            client._upkeep.close()
+        for client in others + [self]:
+            client._connection.close()
+        for client in others + [self]:
+            client._upkeep.join(deadline.remaining() or 0.0)
 
     @property
     def closed(self) -> bool:

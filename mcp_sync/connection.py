@@ -5,9 +5,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import ClientClosed, MCPSyncError, RequestTimeout, ServerError, TransportError, UnsupportedVersion
 from .eras.legacy import LEGACY_VERSIONS
 from .eras.modern import MODERN_VERSIONS
+from .errors import ClientClosed, MCPSyncError, RequestTimeout, ServerError, TransportError, UnsupportedVersion
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestIds
 from .negotiate import MODERN_CODES, Found, Negotiator, says_nothing_about_the_era
 from .notices import SubscriptionFilter
@@ -156,7 +156,7 @@ class Connection:
         if self._negotiator.finds_out:
             self._session = None
 
-    # -- settling --------------------------------------------------------------------------------------------------------
+    # -- settling -----------------------------------------------------------------------------------------------------
 
     def _settled(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Tuple[Session, Optional[Dict[str, Any]]]:
         """Return the session, found out if need be.

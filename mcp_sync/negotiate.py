@@ -105,8 +105,8 @@ class Negotiator:
         self._capabilities = dict(capabilities)
         self._ids = ids
         self._era = era
-        # Whether the server met the question what it is with silence, or ended: then it is not asked again, which would take
-        # as long every time, unless the greeting fails.
+        # Whether the server met the question what it is with silence, or ended: then it is not asked again, which would
+        # take as long every time, unless the greeting fails.
         self._deaf = False
 
     def first(self) -> Session:
@@ -165,19 +165,23 @@ class Negotiator:
 
     def begin_another(self, session: LegacySession, deadline: Deadline) -> LegacySession:
         """Begin one more session with the same server, for one stream."""
-        another = self._greet(session.transport, deadline)
-        another.private = True
+        another = LegacySession.begin(
+            session.transport, self._client_info, self._capabilities, self._ids, self._handlers, deadline, private=True
+        )
+        session.adopt(another)
         return another
 
     def is_modern(self, deadline: Deadline) -> Optional[bool]:
-        """Ask a server that has been settled with what it is now; return whether it is modern, None if it does not say."""
+        """Ask a server that is known what it is by now; return whether it is modern, or None if it does not say."""
         try:
             return self._ask("server/discover", {}, deadline).session is not None
         except MCPSyncError:
             return None
 
     def other_version(self, refused: UnsupportedVersion) -> Optional[ModernSession]:
-        """Return the session to go on with after a modern server refused the revision; None if it is to be greeted as legacy.
+        """Return the session to go on with after a modern server refused the revision.
+
+        :returns: None if it is to be greeted as a legacy server.
 
         :raises UnsupportedVersion: if there is no revision in common.
         """
@@ -212,10 +216,10 @@ class Negotiator:
             if isinstance(error, ServerError) and error.code in MODERN_CODES:
                 return Found(session, error=error)
             if self._transport.shared_channel:
-                # Over stdio a legacy server may answer anything, or nothing, or end; only what cannot be started is final.
-                if isinstance(error, TransportError) and not isinstance(error, RequestTimeout) and not error.may_have_run:
-                    raise
-                return Found(None, error=error)
+                # Over stdio a legacy server may answer anything, or nothing, or end.
+                if isinstance(error, RequestTimeout) or getattr(error, "may_have_run", True):
+                    return Found(None, error=error)
+                raise  # it cannot be started
             if says_nothing_about_the_era(error):
                 raise
             return Found(None, error=error)
@@ -236,7 +240,8 @@ class Negotiator:
         if self._transport.shared_channel:
             ended = isinstance(failed, TransportError) and not isinstance(failed, RequestTimeout)
             if ended and found.error is not None and (timed_out or not isinstance(found.error, TransportError)):
-                # Some servers do not survive the modern request, and end when the next one comes. A new child has not seen it.
+                # Some servers do not survive the modern request, and end when the next one comes. A new child has not
+                # seen it.
                 return self._greet(self._transport, deadline)
             if timed_out and self._era == "auto" and isinstance(failed, ServerError):
                 # It speaks by now, and does not want to be greeted: a modern server that took its time to start.

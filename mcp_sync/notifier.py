@@ -43,13 +43,18 @@ class Notifier:
                 start = self._worker = Worker("mcp_sync-listeners-%s" % self._name, self._work)
             self._changed.notify()
         if start is not None:
-            start.start()
+            try:
+                start.start()
+            except RuntimeError:
+                # No thread is to be had at the moment. The next post tries again.
+                with self._lock:
+                    self._worker = None
+                raise
 
     def close(self) -> None:
-        """Call no more listeners."""
+        """Call no more listeners but those that are due already."""
         with self._lock:
             self._closed = True
-            self._waiting.clear()
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
@@ -67,4 +72,7 @@ class Notifier:
                     self._changed.wait()
                 watch = next(iter(self._waiting))
                 del self._waiting[watch]
-            watch.call_listeners()
+            if watch.call_listeners():
+                # It has more to tell, after the others have had their turn.
+                with self._lock:
+                    self._waiting[watch] = None

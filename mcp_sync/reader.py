@@ -12,7 +12,7 @@ from typing import Callable, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from . import _fork
 from ._backoff import Backoff
-from ._deadline import Clock, Deadline
+from ._deadline import Clock, Deadline, bounded
 from ._worker import Worker
 from .connection import Connection
 from .eras.base import Ended
@@ -42,6 +42,10 @@ _REFUSED_CAP = 300.0
 #: A stream that was replaced is ended when it has been silent for so long, and in any case after so much time; in seconds.
 _QUIET_BEFORE_END = 0.5
 _RETIRED_WITHIN = 3.0
+#: How long the clock is not looked at, at most, in seconds.
+_LOOK_AGAIN = 30.0
+#: How many threads may hang at the same time in attempts that nobody wants any more.
+_LEAVING_AT_MOST = 2
 
 
 class Ending(NamedTuple):
@@ -146,8 +150,8 @@ class Reader:
         self._name = name
         self._listen = listen
         self._ack_timeout = ack_timeout
-        self._silence = silence
-        self._patience = patience
+        self._silence = bounded(silence)
+        self._patience = bounded(patience)
         self._poll_after = poll_after
         self._clock = clock
         self._uniform = uniform
@@ -159,11 +163,13 @@ class Reader:
         _fork.register(self)
 
     def _made_anew(self) -> None:
-        # One lock, with a condition on it; it guards everything below, _wanted, _registration, _last_contact, _closed, and every _Run.
+        # One lock, with a condition on it; it guards everything below, _wanted, _registration, _last_contact, _closed, and
+        # every _Run.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._order = 0  # counts what the sink is told
         self._run: Optional[_Run] = None  # whose stream counts
+        self._leaving: List[_Run] = []  # given up, and perhaps not ended yet
         self._successor: Optional[_Run] = None  # opens a wider stream while the first still lives
 
     # -- any thread ------------------------------------------------------------------------------------------------------
@@ -187,7 +193,12 @@ class Reader:
                 order = self._next_order_locked()
                 streams = self._give_up_locked()
             elif self._run is None:
-                started = self._run = _Run()
+                self._leaving = [run for run in self._leaving if run.worker is not None and run.worker.alive]
+                if len(self._leaving) >= _LEAVING_AT_MOST:
+                    # The server hangs, and with it those who were given up. One of them goes on instead of one more.
+                    self._run = self._leaving.pop()
+                else:
+                    started = self._run = _Run()
             elif self._run.live and self._successor is None and not self._run.asked.contains(wanted):
                 started = self._successor = _Run()
             self._changed.notify_all()
@@ -233,13 +244,21 @@ class Reader:
     def _give_up_locked(self) -> List[Stream]:
         runs = (self._run, self._successor)
         self._run = self._successor = None
+        self._leaving.extend(run for run in runs if run is not None and not run.live)
         # One that is still opening its stream finds that it is not wanted any more when it has.
         return [run.stream for run in runs if run is not None and run.stream is not None]
 
     def _start(self, run: Optional[_Run]) -> None:
         if run is not None:
             run.worker = Worker("mcp_sync-reader-%s" % self._name, lambda: self._main(run))
-            run.worker.start()
+            try:
+                run.worker.start()
+            except RuntimeError:
+                # No thread is to be had at the moment. Whoever wants something next tries again.
+                with self._lock:
+                    self._run = None if self._run is run else self._run
+                    self._successor = None if self._successor is run else self._successor
+                raise
 
     def _is_current_locked(self, run: _Run) -> bool:
         return not self._closed and (run is self._run or run is self._successor)
@@ -352,7 +371,8 @@ class Reader:
                     now = self._clock()
                     if now >= end or (not polling and now >= poll_at):
                         break
-                    self._changed.wait(min(end, end if polling else poll_at) - now)
+                    # Not longer: the system's timer stands still while the machine is suspended; this clock does not.
+                    self._changed.wait(min(min(end, end if polling else poll_at) - now, _LOOK_AGAIN))
                 else:
                     return polling
             if not polling and self._clock() >= poll_at:

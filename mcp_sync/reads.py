@@ -255,7 +255,8 @@ class Reads:
             if error.code != METHOD_NOT_FOUND:
                 raise
             raise NotSupported(
-                "%s does not know %s; discover().capabilities says what it can do" % (self.connection.transport.where, query.method)
+                "%s does not know %s; discover().capabilities says what it can do"
+                % (self.connection.transport.where, query.method)
             ) from error
 
     def _asked(self, query: Query, deadline: Deadline) -> CacheableResult:

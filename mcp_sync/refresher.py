@@ -13,7 +13,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import _fork
 from ._backoff import Backoff
-from ._deadline import Clock, Deadline
+from ._deadline import Clock, Deadline, bounded
 from ._worker import Worker
 from .errors import MCPSyncError, ResourceNotFound
 from .freshness import Lease
@@ -27,6 +27,8 @@ _log = logging.getLogger("mcp_sync")
 _SLOWEST_PACE = 8.0
 #: ... and as soon as no notice came for so many seconds.
 _QUIET = 0.1
+#: How long the schedule is not looked at, at most, in seconds.
+_LOOK_AGAIN = 30.0
 
 Failed = Callable[[Query, MCPSyncError], None]
 Done = Callable[[Query], None]
@@ -35,7 +37,20 @@ Done = Callable[[Query], None]
 class _Task:
     """One watched query's place in the schedule. The refresher's lock guards it."""
 
-    __slots__ = ("query", "due", "refresh", "renew_at", "asked", "running", "again", "not_before", "pace", "noticed", "backoff", "dropped")
+    __slots__ = (
+        "query",
+        "due",
+        "refresh",
+        "renew_at",
+        "asked",
+        "running",
+        "again",
+        "not_before",
+        "pace",
+        "noticed",
+        "backoff",
+        "dropped",
+    )
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -146,8 +161,7 @@ class Refresher:
                 else:
                     due = self._schedule_locked(task, max(now, task.not_before)) or due
             start = self._wake_locked() if due else None
-        if start is not None:
-            start.start()
+        self._start(start)
 
     def close(self) -> None:
         """Stop. Reads in progress are ended by whoever closes the connection."""
@@ -175,11 +189,23 @@ class Refresher:
             task.due = None
             task.renew_at = float("inf")
 
+    def _start(self, worker: Optional[Worker]) -> None:
+        if worker is None:
+            return
+        try:
+            worker.start()
+        except RuntimeError:
+            # No thread is to be had at the moment. What is due stays so, and the next notice tries again.
+            _log.exception("could not start a thread to read again")
+            with self._lock:
+                self._workers.remove(worker)
+
     # -- with the lock held ----------------------------------------------------------------------------------------------
 
     def _schedule_locked(self, task: _Task, moment: float) -> bool:
         if task.due is not None and task.due <= moment:
-            return False  # it comes sooner anyway
+            # It comes sooner anyway; unless it is late, because the one who waits was suspended with the machine.
+            return task.due <= self._clock()
         task.due = moment
         self._ties += 1
         heapq.heappush(self._schedule, (moment, self._ties, task))
@@ -250,18 +276,18 @@ class Refresher:
                         return  # one thread waits for all
                     self._idle += 1
                     try:
-                        self._changed.wait(wait)
+                        # Not longer: the system's timer stands still while the machine is suspended; this clock does not.
+                        self._changed.wait(_LOOK_AGAIN if wait is None else min(wait, _LOOK_AGAIN))
                     finally:
                         self._idle -= 1
                 refresh = self._take_locked(task)
                 # If more is due, one more thread helps; it will do the same.
                 if self._schedule and self._schedule[0][0] <= self._clock():
                     start = self._wake_locked()
-            if start is not None:
-                start.start()
+            self._start(start)
             try:
                 self._read(task, refresh)
-            except Exception:
+            except BaseException:
                 # The boundary of one task: a defect in it (or in a listener) must not end the thread that serves the others.
                 _log.exception("reading %s again failed by an error of its own", task.query)
                 self._ended(task, Backoff(1.0, 60.0).next())
@@ -310,6 +336,6 @@ class Refresher:
                 return
             if again:
                 self._schedule_locked(task, max(now, task.not_before))
-            elif wait is not None and wait != float("inf"):
+            elif wait is not None and bounded(wait) is not None:
                 task.renew_at = now + wait
                 self._schedule_locked(task, now + wait)

@@ -9,13 +9,14 @@ import collections
 import logging
 import re
 import threading
+import weakref
 from typing import Any, Callable, Counter, Deque, Dict, List, Mapping, NoReturn, Optional, Set, Union
 
 from . import _fork
 from ._backoff import Backoff
 from ._deadline import Deadline
 from ._worker import Worker
-from .eras.base import Ended, Era
+from .eras.base import Ended, Era, error_parts
 from .eras.legacy import Legacy
 from .eras.modern import Modern
 from .errors import (
@@ -46,6 +47,8 @@ Said = Union[Notice, Ended, ProtocolError, None]
 #: How many requests of a server are answered at the same time, and how many may wait for that.
 _ANSWERERS = 16
 _MAX_ASKED = 1000
+#: How long the beginning of a session waits for the stream on which the server asks, in seconds.
+_EAR_PATIENCE = 2.0
 #: How often a broken answer is asked for again without any progress.
 _MAX_RESUMPTIONS = 10
 
@@ -133,7 +136,7 @@ def answer_to(exchange: Exchange, request: Outgoing, era: Era, where: str, asked
     try:
         for message in exchange:
             if isinstance(message, Response):
-                _check_id(request.message["id"], message.id, method, where, exchange)
+                _check_id(request.message["id"], message, method, where, exchange)
                 return era.result(request, message, exchange)
             if isinstance(message, ProtocolError):
                 _log.warning("skipped a message before the answer to %s: %s", method, message)
@@ -152,9 +155,12 @@ def answer_to(exchange: Exchange, request: Outgoing, era: Era, where: str, asked
     raise ProtocolError("%s answered %s with a message that is no answer" % (where, method))
 
 
-def _check_id(sent: int, came: Any, method: str, where: str, exchange: Exchange) -> None:
+def _check_id(sent: int, message: Response, method: str, where: str, exchange: Exchange) -> None:
+    came = message.id
     fits = classify_id(sent, came)
-    if fits == FOREIGN:
+    # A refusal may come from where the request was not even read, with any words for an id ("server-error").
+    refused = message.error is not None and (exchange.status or 0) >= 400 and not isinstance(came, (int, float))
+    if fits == FOREIGN and not refused:
         # Whatever it came over is out of step: it must not serve another request.
         exchange.interrupt()
         raise ProtocolError(
@@ -162,12 +168,11 @@ def _check_id(sent: int, came: Any, method: str, where: str, exchange: Exchange)
             % (where, method, beginning_of(came), sent)
         )
     if fits != SAME:
-        # An error may have none, where the server did not come as far as reading it.
-        level = logging.DEBUG if came is None else logging.INFO
+        level = logging.DEBUG if refused or came is None else logging.INFO
         _log.log(level, "%s answered %s with id %s for %d", where, method, beginning_of(came), sent)
 
 
-# -- modern ------------------------------------------------------------------------------------------------------------------
+# -- modern -----------------------------------------------------------------------------------------------------------
 
 
 class ModernSession(Session):
@@ -216,7 +221,7 @@ class _ModernStream(Stream):
         return said
 
 
-# -- legacy ------------------------------------------------------------------------------------------------------------------
+# -- legacy -----------------------------------------------------------------------------------------------------------
 
 
 class LegacySession(Session):
@@ -251,6 +256,8 @@ class LegacySession(Session):
         self._last_event_id: Optional[str] = None
         self._asked: Deque[Request] = collections.deque()
         self._answerers: Set[Worker] = set()
+        self._siblings: "weakref.WeakSet[LegacySession]" = weakref.WeakSet()
+        self._ear: Optional[Worker] = None
 
     def after_fork_in_child(self) -> None:
         # It is the parent's: nothing is said on it from here, not even goodbye.
@@ -267,9 +274,11 @@ class LegacySession(Session):
         ids: RequestIds,
         handlers: Handlers,
         deadline: Deadline,
+        private: bool = False,
     ) -> "LegacySession":
         """Do the handshake.
 
+        :param private: whether it serves one stream and ends with it.
         :raises UnsupportedVersion: if there is no revision in common.
         :raises MCPSyncError: whatever else went wrong.
         """
@@ -277,6 +286,7 @@ class LegacySession(Session):
         outgoing = Legacy.initialize(ids.next(), client_info, capabilities, channel)
         # Made before the handshake, because the server may ping while it lasts.
         session = cls(transport, Legacy("", None, channel), ids, handlers)
+        session.private = private
         with transport.exchange(outgoing, deadline) as exchange:
             result = answer_to(exchange, outgoing, session.era, transport.where, session._answer_elsewhere)
             session_id = exchange.headers.get("Mcp-Session-Id") or None
@@ -293,6 +303,8 @@ class LegacySession(Session):
             if error.status is None or isinstance(error, AuthorizationError):
                 raise
             _log.info("%s", error)
+        if handlers and not private and not transport.shared_channel:
+            session._open_ear(deadline)
         return session
 
     @property
@@ -331,7 +343,7 @@ class LegacySession(Session):
             raise
 
     def claim_stream(self) -> bool:
-        """Return whether :meth:`listen` may be called: a server has one stream for each session, and tells each thing once."""
+        """Return whether :meth:`listen` may be called: a server has one stream for each session."""
         with self._lock:
             if self._claimed and not self.transport.shared_channel and self.era.session_id is not None:
                 return False
@@ -364,9 +376,9 @@ class LegacySession(Session):
                 raise SessionGone("the session is over", may_have_run=False)
             after, self._last_event_id = self._last_event_id, None
         try:
-            return self.transport.unsolicited(self.era.headers, deadline, self.era.channel, after)
+            return self._unsolicited(deadline, after)
         except (TransportError, ServerError) as error:
-            status = getattr(error, "status", None)
+            status = error.status
             if after is not None and status is not None and 400 <= status < 500:
                 return self._open_stream(deadline)  # without what it does not know any more
             if status in (400, 404, 405, 501) and self._says_gone(error, ""):
@@ -381,12 +393,104 @@ class LegacySession(Session):
                 raise NotSupported("%s has no stream for what it wants to tell" % self.transport.where) from error
             raise
 
+    def _unsolicited(self, deadline: Deadline, after: Optional[str]) -> Exchange:
+        """Open a stream of what the server sends unasked, or of the rest of a broken answer.
+
+        :raises ServerError: if that is refused with a JSON-RPC error, which has the HTTP status.
+        """
+        exchange = self.transport.unsolicited(self.era.headers, deadline, self.era.channel, after)
+        if exchange.status is None or exchange.status < 400:
+            return exchange
+        with exchange:
+            message = next(exchange)
+            if isinstance(message, Response) and message.error is not None:
+                code, text, data = error_parts(message)
+                raise ServerError(text, code=code, data=data, status=exchange.status, retry_after=exchange.retry_after)
+        raise TransportError("%s refuses a stream" % self.transport.where, status=exchange.status)
+
+    # -- while nobody listens --------------------------------------------------------------------------------------------
+
+    def _open_ear(self, deadline: Deadline) -> None:
+        """Have a thread of its own hear what the server asks unprompted: it has no other way than the stream for that."""
+        opened = threading.Event()
+        self.claim_stream()
+        self._ear = Worker("mcp_sync-ear", lambda: self._hear(opened))
+        self._ear.start()
+        # Requests may cause questions: the stream is to be there before them, if that is quick.
+        opened.wait(deadline.shorter(_EAR_PATIENCE))
+
+    def _hear(self, opened: threading.Event) -> None:
+        backoff = Backoff(0.5, 30.0)
+        try:
+            while not self.gone:
+                retry: Optional[float] = None
+                try:
+                    exchange = self._open_stream(Deadline(10.0, "the stream of what the server asks"))
+                except SessionGone:
+                    return
+                except (TransportError, ServerError) as error:
+                    _log.debug("%s", error)
+                else:
+                    opened.set()
+                    retry = self._hear_out(exchange)
+                    backoff.reset()
+                if self._over.wait(max(backoff.next(), retry or 0.0)):
+                    return
+        except NotSupported:
+            pass  # whatever it asks comes with answers
+        except MCPSyncError as error:
+            _log.info("%s: nobody hears what it asks unprompted: %s", self.transport.where, error)
+        finally:
+            opened.set()
+            self._stream_over(None)
+
+    def _hear_out(self, exchange: Exchange) -> Optional[float]:
+        """Take requests from a stream until it ends; return when the server wants to be asked again, in seconds."""
+        with self._lock:
+            self._streams.append(exchange)
+        try:
+            if self.gone:
+                return None
+            exchange.limit(Deadline(None))
+            for message in exchange:
+                if isinstance(message, Request):
+                    self._answer_elsewhere(message)
+        except MCPSyncError as error:
+            _log.debug("%s", error)
+        finally:
+            exchange.close()
+            with self._lock:
+                self._streams.remove(exchange)
+                self._last_event_id = exchange.last_event_id
+        return exchange.retry
+
+    # -- the end of it ---------------------------------------------------------------------------------------------------
+
+    def adopt(self, sibling: "LegacySession") -> None:
+        """Let the end of this session be that of the stream of another: a server that forgets one forgets all."""
+        with self._lock:
+            self._siblings.add(sibling)
+
+    def interrupt(self) -> None:
+        """Make the threads that read its streams look what has become of them."""
+        with self._lock:
+            streams = list(self._streams)
+            siblings = list(self._siblings)
+        for exchange in streams:
+            exchange.interrupt()
+        for sibling in siblings:
+            sibling.interrupt()
+
     def close(self, deadline: Deadline) -> None:
         with self._lock:
             if self.gone:
                 return
             self._over.set()
             answerers = list(self._answerers)
+            if self._ear is not None:
+                answerers.append(self._ear)
+        for exchange in list(self._streams):
+            exchange.interrupt()
         if self.era.session_id is not None:
             try:
                 self.transport.end_session(self.era.headers, deadline)
@@ -396,7 +500,7 @@ class LegacySession(Session):
         for answerer in answerers:
             answerer.join(patience.remaining() or 0.0)
 
-    # -- resumption ------------------------------------------------------------------------------------------------------
+    # -- resumption ---------------------------------------------------------------------------------------------------
 
     def _resume(
         self,
@@ -425,10 +529,10 @@ class LegacySession(Session):
                 raise deadline.error()
             first = False
             try:
-                exchange = self.transport.unsolicited(self.era.headers, deadline, self.era.channel, last_event_id)
+                exchange = self._unsolicited(deadline, last_event_id)
             except RequestTimeout:
                 raise
-            except TransportError as refused:
+            except (TransportError, ServerError) as refused:
                 if refused.status is None or refused.status in (408, 429) or refused.status >= 500:
                     continue  # it may be starting again
                 if isinstance(refused, AuthorizationError) or self._says_gone(refused, ""):
@@ -446,7 +550,7 @@ class LegacySession(Session):
                     retry = retry if exchange.retry is None else exchange.retry
         raise broken
 
-    # -- subscriptions ---------------------------------------------------------------------------------------------------
+    # -- subscriptions ------------------------------------------------------------------------------------------------
 
     def _subscribe(self, wanted: SubscriptionFilter, deadline: Deadline) -> SubscriptionFilter:
         """Subscribe to each resource; return what the server agreed to."""
@@ -498,7 +602,7 @@ class LegacySession(Session):
             except MCPSyncError:
                 return  # a courtesy; the end of the session does the same
 
-    # -- the server's own requests ---------------------------------------------------------------------------------------
+    # -- the server's own requests ------------------------------------------------------------------------------------
 
     def _unclaimed(self, message: Received) -> None:
         """Take what came on a shared channel and belongs to no request. Called by the thread that reads the channel."""
@@ -522,7 +626,7 @@ class LegacySession(Session):
         try:
             result = handler(request.params)
             if not isinstance(result, dict):
-                raise TypeError("the handler of %s has to return a dict, not %r" % (request.method, type(result).__name__))
+                raise TypeError("the handler of %s has to return a dict, not %r" % (request.method, result))
             encode(result)
             return self.era.reply(request.id, result)
         except Exception as error:
@@ -562,7 +666,7 @@ class LegacySession(Session):
             with self._lock:
                 self._answerers.discard(worker)
 
-    # -- the end ---------------------------------------------------------------------------------------------------------
+    # -- the end ------------------------------------------------------------------------------------------------------
 
     def _look_for_the_end(
         self, error: Union[TransportError, ServerError], uri: str, may_have_run: bool = False
@@ -593,11 +697,8 @@ class LegacySession(Session):
 
     def over(self, error: MCPSyncError, may_have_run: bool = False) -> NoReturn:
         """Mark the session as gone, end its streams, and raise :class:`SessionGone`."""
-        with self._lock:
-            self._over.set()
-            streams = list(self._streams)
-        for exchange in streams:
-            exchange.interrupt()
+        self._over.set()
+        self.interrupt()
         raise SessionGone(
             "the session with %s is over: %s" % (self.transport.where, error), may_have_run=may_have_run
         ) from error

@@ -115,7 +115,11 @@ class Upkeep(Sink, Keeper):
             wanted, registration = self._wanted, self._registration
         self._refresher.keep(_queries(wanted), registration)
         self._publish()
-        self._reader.want(wanted, registration)
+        try:
+            self._reader.want(wanted, registration)
+        except BaseException:
+            watch.close()
+            raise
         # What another watch keeps current already need not be waited for.
         self._refresher.soon([query for query in watch.queries if self._lease(query) is not None])
         for query in watch.queries:
@@ -127,15 +131,16 @@ class Upkeep(Sink, Keeper):
             self._watches = tuple(other for other in self._watches if other is not watch)
             self._rewanted_locked()
             wanted, registration = self._wanted, self._registration
-            if self._closed:
-                return
+            closed = self._closed
+        if watch.status_changed():
+            self._notifier.post(watch)
+        if closed:
+            return
         self._refresher.keep(_queries(wanted), registration)
         order = self._reader.want(wanted, registration)
         if order is not None:
             self._given_up(order)
         self._publish()
-        if watch.status_changed():
-            self._notifier.post(watch)
 
     def revive(self) -> None:
         """Start again, in a forked child, what ran in the parent. Cheap; called at every use."""
@@ -162,9 +167,9 @@ class Upkeep(Sink, Keeper):
         # The reader before the refresher: what it would still tell would only be thrown away.
         self._reader.close()
         self._refresher.close()
-        self._notifier.close()
         for watch in watches:
             watch.close()
+        self._notifier.close()
 
     def join(self, timeout: float) -> None:
         """Wait for the threads, at most ``timeout`` seconds in all; never for the caller's own."""

@@ -2,6 +2,7 @@
 
 import abc
 import collections
+import dataclasses
 import datetime
 import logging
 import threading
@@ -125,6 +126,9 @@ class _Pending:
         before = self._changes.get(query)
         if before is not None:
             kind = change.kind
+            if before.kind == "appeared" and kind == "removed":
+                del self._changes[query]  # it came and went, and nobody saw it
+                return
             if before.kind == "removed" and kind == "appeared":
                 kind = "updated"
             elif before.kind == "appeared" and kind == "updated":
@@ -435,25 +439,27 @@ class Watch:
         with self._lock:
             self._ticks += 1
             self._moved.notify_all()
-            return bool(self._status_listeners) and not self._closed
+            return bool(self._status_listeners)
 
-    def call_listeners(self) -> None:
-        """Call the listeners, in the keeper's thread for that, until there is nothing more to tell."""
-        while True:
-            with self._lock:
-                change = self._for_listeners.take()
-                listeners = tuple(self._change_listeners)
-            if change is None or self._closed:
-                break
+    def call_listeners(self) -> bool:
+        """Call the listeners once, in the keeper's thread for that; return whether there is more to tell."""
+        with self._lock:
+            change = None if self._closed else self._for_listeners.take()
+            more = bool(self._for_listeners) and not self._closed
+            listeners = tuple(self._change_listeners)
+        if change is not None:
             for listener in listeners:
                 _call(listener, change)
         status = self._keeper.status_of(self)
+        # When the server was heard is no news.
+        news = dataclasses.replace(status, last_contact=None)
         with self._lock:
-            told, self._told = self._told, status
+            told, self._told = self._told, news
             status_listeners = tuple(self._status_listeners)
-        if status != told:
+        if news != told:
             for status_listener in status_listeners:
                 _call(status_listener, status)
+        return more
 
 
 def _difference(query: Query, before: _Known, result: Optional[CacheableResult]) -> Optional[Change]:
@@ -469,8 +475,9 @@ def _difference(query: Query, before: _Known, result: Optional[CacheableResult])
 def _call(listener: Callable[[Any], Any], value: Any) -> None:
     try:
         listener(value)
-    except Exception:
-        # The boundary between a user's code and our thread: it is their error, and the other listeners are called.
+    except BaseException:
+        # The boundary between a user's code and our thread: it is their error (even if it is a SystemExit, which is for threads
+        # of their own), and the other listeners are called.
         _log.exception("a listener failed")
 
 

@@ -85,7 +85,7 @@ class _Channel:
         if silence is not None:
             self.guard.silence, self.guard.lively = silence, lively
 
-    # -- the thread that reads -------------------------------------------------------------------------------------------
+    # -- the thread that reads ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         body: Optional[Body] = None
@@ -277,7 +277,8 @@ class HTTPSSE(Transport):
                 raise TransportError("the connection to %s is closed" % self.where, may_have_run=False)
             self._posting.add(guard)
         try:
-            body, _ = _request(channel.pool, "POST", encode(outgoing.message), outgoing.headers, guard, channel.endpoint)
+            data = encode(outgoing.message)
+            body, _ = _request(channel.pool, "POST", data, outgoing.headers, guard, channel.endpoint)
             if not 200 <= body.status < 300:
                 raise self._refused(channel, body, method)
             if media_type(body.headers.get("Content-Type")) == "application/json":
@@ -303,7 +304,9 @@ class HTTPSSE(Transport):
         if body.status in (404, 410) or (body.status == 400 and "session" in told.lower()):
             # The address is the stream's own: if it is unknown, so is the stream.
             channel.lose()
-            return ChannelLost("%s does not know this client's stream any more: %s" % (self.where, told), may_have_run=False)
+            return ChannelLost(
+                "%s does not know this client's stream any more: %s" % (self.where, told), may_have_run=False
+            )
         return refusal
 
     def _take_answer(self, channel: _Channel, body: Body) -> None:
@@ -339,8 +342,8 @@ def _request(
         if elsewhere:
             body.close()
             raise TransportError(
-                "%s answered %d and sends the client to another origin: %s. Credentials are not carried there; use that "
-                "address for the client if it is right" % (at, body.status, beginning_of(target)),
+                "%s answered %d and sends the client to another origin: %s. Credentials are not carried there; use "
+                "that address for the client if it is right" % (at, body.status, beginning_of(target)),
                 status=body.status,
                 may_have_run=False,
             )

@@ -70,7 +70,7 @@ class Command:
         self.env = dict(env or {})
         for name, value in self.env.items():
             if not isinstance(name, str) or not (value is None or isinstance(value, str)):
-                raise TypeError("variables of the environment are texts, or None to remove one, not %r=%r" % (name, value))
+                raise TypeError("variables of the environment are texts, or None to remove one: %r is not" % (name,))
         self.cwd = None if cwd is None else os.fspath(cwd)
         #: The command in one line, for people.
         self.line = beginning_of(" ".join(self.argv), 300)
@@ -133,7 +133,7 @@ class _Child:
         self._drainer.start()
         self.reader.start()
 
-    # -- writing ---------------------------------------------------------------------------------------------------------
+    # -- writing ------------------------------------------------------------------------------------------------------
 
     def write(self, message: bytes, deadline: Deadline) -> None:
         """Write one line.
@@ -187,7 +187,7 @@ class _Child:
         poll.register(self._stdin, select.POLLOUT)
         return bool(poll.poll(None if patience is None else patience * 1000.0))
 
-    # -- the threads -----------------------------------------------------------------------------------------------------
+    # -- the threads --------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
         lines = _Lines(self._max_bytes)
@@ -222,7 +222,7 @@ class _Child:
     def _deliver(self, line: bytes) -> None:
         message = _message_in(line)
         if isinstance(message, ProtocolError):
-            # Banners and the like: servers must not, and do. A word for everyone would be a word for every request of some.
+            # Banners and the like: servers must not, and do; some with every request.
             level, self._warned = logging.DEBUG if self._warned else logging.WARNING, True
             _log.log(level, "%s printed something that is no message: %s", self._where, beginning_of(line))
             if not _LIKE_A_MESSAGE.search(line):
@@ -272,7 +272,7 @@ class _Child:
         words = list(self._last_words.copy())
         return "; its last words: %s" % " / ".join(words[-5:]) if words else ""
 
-    # -- its end ---------------------------------------------------------------------------------------------------------
+    # -- its end ------------------------------------------------------------------------------------------------------
 
     @property
     def alive(self) -> bool:
@@ -318,8 +318,8 @@ class _Child:
         """End it: close its input, wait, SIGTERM, wait, SIGKILL."""
         self._stopping = True
         self.pending.interrupt()
-        # A thread that writes looks at the flag above within a moment. The file is not closed under its hands: its number
-        # could be another file's by the time of the next write.
+        # A thread that writes looks at the flag above within a moment. The file is not closed under its hands: its
+        # number could be another file's by the time of the next write.
         if self._writing.acquire(timeout=2 * _SLICE):
             try:
                 self._stdin.close()
@@ -335,7 +335,7 @@ class _Child:
                     if self.process.returncode is None:
                         self._signal(number)
         for worker, stream in ((self.reader, self._stdout), (self._drainer, self._stderr)):
-            # A process that left the group of its own accord may still hold the other end. Then the thread is left to itself.
+            # A process that left the group of its own accord may still hold the other end. Then the thread is left alone.
             if worker.join(0.3):
                 try:
                     stream.close()

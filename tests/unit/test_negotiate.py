@@ -1,4 +1,4 @@
-"""Which era a server is of: found out by asking, once, from whatever it answers; and found out again when it is another."""
+"""Which era a server is of: found out by asking, once, from whatever it answers; and again when it is another."""
 
 import json
 import threading
@@ -39,7 +39,7 @@ def methods(server: RawServer) -> "List[str]":
     return [request.message["method"] for request in server.requests if request.body]
 
 
-# -- a legacy server, by what it answers to a modern request -----------------------------------------------------------------
+# -- a legacy server, by what it answers to a modern request ----------------------------------------------------------
 
 
 def error(code: int, message: str, data: Any = None, own_id: bool = True) -> "Callable[[Request], Dict[str, Any]]":
@@ -91,8 +91,8 @@ class LegacyPeer:
 
 GREETING = ["initialize", "notifications/initialized", "resources/read"]
 
-#: What a legacy server answers to a modern read, and what is asked until the resource is there. A refusal that no modern
-#: server would give costs one request; what one might have said is followed by the question what it is.
+#: What a legacy server answers to a modern read, and what is asked until the resource is there. A refusal that no
+#: modern server would give costs one request; what one might have said is followed by the question what it is.
 LEGACY_ANSWERS = {
     "200 with -32601": ("200 OK", error(-32601, "Method not found"), True),
     "200 with -32602": ("200 OK", error(-32602, "Invalid request parameters"), True),
@@ -107,6 +107,15 @@ LEGACY_ANSWERS = {
         False,
     ),
     "400 with -32600 and no session": ("400 Bad Request", error(-32600, "Bad Request: Missing session ID"), False),
+    "400 with an id of the server's own": (
+        "400 Bad Request",
+        lambda request: {
+            "jsonrpc": "2.0",
+            "id": "server-error",
+            "error": {"code": -32600, "message": "Bad Request: Missing session ID"},
+        },
+        False,
+    ),
     "400 with -32600": ("400 Bad Request", error(-32600, "Invalid Request"), True),
     "400 with -32602": ("400 Bad Request", error(-32602, "Invalid request parameters"), True),
     "404 with text": ("404 Not Found", b"Not Found", False),
@@ -212,7 +221,7 @@ def test_the_address_of_a_server_that_is_garbage_throughout_is_a_protocol_error(
         assert methods(server) == ["resources/read", "server/discover", "initialize"]
 
 
-# -- a modern server, by what it answers -------------------------------------------------------------------------------------
+# -- a modern server, by what it answers ------------------------------------------------------------------------------
 
 
 def test_a_modern_server_costs_no_request_beyond_the_one_that_is_wanted() -> None:
@@ -260,7 +269,7 @@ def test_a_modern_server_without_a_revision_in_common_is_named_with_those_it_has
         assert methods(server) == ["resources/read"]
 
 
-# -- when only one era is tried ----------------------------------------------------------------------------------------------
+# -- when only one era is tried ---------------------------------------------------------------------------------------
 
 
 def test_with_era_legacy_no_modern_request_is_made() -> None:
@@ -291,7 +300,7 @@ def test_another_era_than_these_is_refused_at_once() -> None:
         Client("http://127.0.0.1:1/mcp", era="future")
 
 
-# -- once for each server, while others wait ---------------------------------------------------------------------------------
+# -- once for each server, while others wait --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("eras", [("modern",), ("legacy",)])
@@ -366,7 +375,7 @@ def test_whoever_waits_for_the_finding_out_does_so_within_its_own_limit() -> Non
         assert isinstance(first.error(), ResourceNotFound)
 
 
-# -- another server in its place ---------------------------------------------------------------------------------------------
+# -- another server in its place --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -456,7 +465,7 @@ def test_an_error_of_a_modern_server_that_a_legacy_one_could_have_sent_is_the_ca
         assert read(client) == TEXT
 
 
-# -- the transport of 2024 ---------------------------------------------------------------------------------------------------
+# -- the transport of 2024 --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("probe", ["405", "404", "400 empty", "400 html"])

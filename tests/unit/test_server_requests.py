@@ -1,4 +1,4 @@
-"""What a legacy server asks its client: answered, whatever it asks and on whichever stream, and never by the thread that reads."""
+"""What a legacy server asks its client: answered, on whichever stream, and never by the thread that reads."""
 
 import threading
 from typing import Any, Callable, Dict, Iterator, List
@@ -228,6 +228,36 @@ def test_a_handler_that_never_returns_does_not_keep_the_client_from_closing(serv
     finally:
         go.set()
         client.close()
+
+
+def test_a_server_that_asks_unprompted_is_heard_although_nobody_watches() -> None:
+    with Server(eras=("legacy",)) as server:
+        server.add(URI, TEXT)
+        server.add_tool("ask", lambda arguments: str(server.ask("roots/list", timeout=BOUND)["result"]["roots"]))
+        with Client(server.url, roots=["file:///srv"]) as client:
+            done = call(client, "tools/call", name="ask", arguments={})
+            assert "file:///srv" in done["content"][0]["text"]
+            # And beside a watch, which has a stream of its own; the end of one session is noticed on that of the other.
+            with client.watch(URI) as watch:
+                watch.wait_until_current(timeout=BOUND)
+                assert len(server.sessions) == 2
+                server.expire_sessions(end_streams=False)
+                server.update(URI, "colour = red")
+                assert read(client, cache_mode="refresh") == "colour = red"
+                server.update(URI, "colour = green")
+                for _ in watch.changes(timeout=BOUND):
+                    if read(client, cache_mode="refresh") == "colour = green":
+                        break
+                assert watch.status.gaps >= 1
+        assert len(server.sessions) == 0
+
+
+@pytest.mark.parametrize("options", [{"get_stream": False}, {"sessions": False}])
+def test_a_server_without_a_stream_for_its_questions_is_as_good_without(options: "Dict[str, Any]") -> None:
+    with Server(eras=("legacy",), **options) as server:
+        server.add(URI, TEXT)
+        with Client(server.url, roots=["file:///srv"]) as client:
+            assert read(client) == TEXT
 
 
 def test_questions_of_a_subscription_are_not_answered_by_the_thread_that_reads() -> None:

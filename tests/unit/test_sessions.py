@@ -48,8 +48,8 @@ def call(client: Client, method: str, **params: Any) -> Any:
 class Session:
     """A legacy server with a session, made of a test's own answers.
 
-    :param answers: from a method to what makes the whole HTTP answer, or None for the usual one. ``GET`` and ``DELETE`` are
-        methods too.
+    :param answers: from a method to what makes the whole HTTP answer, or None for the usual one. ``GET`` and
+        ``DELETE`` are methods too.
     """
 
     def __init__(self, session_id: "Optional[str]" = "s-1", version: str = "2025-11-25", **answers: Any) -> None:
@@ -75,7 +75,7 @@ class Session:
         if "_meta" in request.message.get("params", {}):
             return head("Content-Length: 0", status="400 Bad Request")
         more = []
-        result = {"contents": [{"uri": URI, "text": TEXT}]}  # type: Dict[str, Any]
+        result: Dict[str, Any] = {"contents": [{"uri": URI, "text": TEXT}], "resources": [{"uri": URI, "name": "x"}]}
         if method == "initialize":
             capabilities = {"resources": {"subscribe": True, "listChanged": True}}
             result = {"protocolVersion": self.version, "capabilities": capabilities, "serverInfo": {"name": "old"}}
@@ -100,7 +100,8 @@ def refused(status: str, code: int, message: str, own_id: bool = True) -> "Calla
 
 def plain(status: str, body: str = "") -> "Callable[[Peer, Request], bytes]":
     data = body.encode("utf-8")
-    return lambda peer, request: head("Content-Type: text/plain", "Content-Length: %d" % len(data), status=status) + data
+    whole = head("Content-Type: text/plain", "Content-Length: %d" % len(data), status=status) + data
+    return lambda peer, request: whole
 
 
 def once(made: "Callable[[Peer, Request], Optional[bytes]]") -> "Callable[[Peer, Request], Optional[bytes]]":
@@ -131,7 +132,7 @@ def await_count(server: RawServer, method: str, count: int) -> None:
     raise AssertionError("%s came %d times" % (method, methods(server).count(method)))
 
 
-# -- kept --------------------------------------------------------------------------------------------------------------------
+# -- kept -------------------------------------------------------------------------------------------------------------
 
 #: Visible ASCII, all of which a header can carry.
 ODD_ID = "!\"#$%&'()*+,-./0;<=>?@A[\\]^_`a{|}~;q=0.5,=?base64?x?="
@@ -238,7 +239,7 @@ def test_principals_have_a_session_each(server: Server) -> None:
     assert len(server.sessions) == 0
 
 
-# -- gone --------------------------------------------------------------------------------------------------------------------
+# -- gone -------------------------------------------------------------------------------------------------------------
 
 GONE = {
     "404": plain("404 Not Found"),
@@ -246,9 +247,13 @@ GONE = {
     "404 with -32001": refused("404 Not Found", -32001, "Session not found"),
     "404 with a null id": refused("404 Not Found", -32001, "Session not found", own_id=False),
     "410": plain("410 Gone"),
+    "404 with an id of the server's own": lambda peer, request: json_answer(
+        b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}',
+        status="404 Not Found",
+    ),
     "400 with words": plain("400 Bad Request", "Invalid session ID"),
     "400 with -32000": refused("400 Bad Request", -32000, "Bad Request: No valid session ID provided"),
-    "400 server not initialized": refused("400 Bad Request", -32000, "Bad Request: Server not initialized", own_id=False),
+    "400 server not initialized": refused("400 Bad Request", -32000, "Server not initialized", own_id=False),
     "400 session expired": refused("400 Bad Request", -32600, "The session has expired"),
     "400 session terminated": refused("400 Bad Request", -32600, "Session has been terminated"),
     "200 with -32001": refused("200 OK", -32001, "Session not found"),
@@ -373,7 +378,7 @@ def test_a_stream_address_that_does_not_exist_is_not_taken_for_the_end_of_the_se
             assert "ping" in methods(server)
 
 
-# -- the streams of a session ------------------------------------------------------------------------------------------------
+# -- the streams of a session -----------------------------------------------------------------------------------------
 
 
 def test_a_listener_beside_a_watch_has_a_session_of_its_own_and_takes_nothing_from_it(server: Server) -> None:
@@ -467,7 +472,22 @@ def test_an_id_of_an_event_that_the_server_does_not_know_any_more_costs_nothing_
         assert methods(server).count("initialize") == 1
 
 
-# -- what belongs to nobody --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("status", ["405 Method Not Allowed", "400 Bad Request", "404 Not Found", "501 No"])
+def test_a_stream_that_is_refused_with_a_json_rpc_error_is_refused(status: str) -> None:
+    def no_stream(peer: Peer, request: Request) -> bytes:
+        body = b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"Method not allowed."},"id":null}'
+        return json_answer(body, status=status)
+
+    with RawServer(Session(GET=no_stream)) as server, Client(server.url, poll_interval=0.2) as client:
+        states: List[State] = []
+        with client.watch(URI, catalog=True, on_status=lambda status: states.append(status.state)) as watch:
+            watch.wait_for_state(State.POLLING, timeout=BOUND)
+            watch.wait_until_current(timeout=BOUND)
+        assert State.LIVE not in states
+        assert methods(server).count("initialize") == 1
+
+
+# -- what belongs to nobody -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -529,7 +549,7 @@ def test_an_answer_that_comes_on_another_stream_ends_the_call_at_once(server: Se
         assert watch.status.state is State.LIVE
 
 
-# -- answers that break off --------------------------------------------------------------------------------------------------
+# -- answers that break off -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("retry_ms", [None, 0, 20])
@@ -632,7 +652,7 @@ def test_a_client_that_is_closed_during_the_pause_before_a_resumption_does_not_w
         assert isinstance(waiting.error(), ClientClosed)
 
 
-# -- fork --------------------------------------------------------------------------------------------------------------------
+# -- fork -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
