@@ -135,7 +135,7 @@ class Flight(Generic[V]):
 class _KeyState:
     """What is known of a key that has an entry or a read in flight."""
 
-    __slots__ = ("floor", "void", "stored", "reading", "flight", "left_out")
+    __slots__ = ("floor", "void", "stored", "reading", "flight", "left_out", "spare")
 
     def __init__(self) -> None:
         self.floor = 0  # reads up to this sequence are not fresh any more
@@ -143,6 +143,7 @@ class _KeyState:
         self.stored = 0  # the sequence of the newest read that was stored, even if its entry was evicted since
         self.reading: Tuple[int, ...] = ()  # the sequences of the tickets that are out
         self.left_out = 0  # refused values in a row that were not kept, in favour of a later read
+        self.spare: Optional[Entry[Any]] = None  # the last of them, for the case that the later read fails
         self.flight: Optional[Tuple[Ticket, Flight[Any]]] = None  # the newest, if it may still be joined
 
 
@@ -256,18 +257,15 @@ class ResourceCache(Generic[V]):
             else:
                 newer = ticket.sequence > state.void and ticket.sequence > state.stored
                 allowed = self._may_be_stored_locked(ticket, state)
-                if keep and newer and (allowed or not self._left_to_later_locked(ticket, state)):
-                    until = fresh_until(ticket.lease, started, received, ttl)
-                    new = Entry(
-                        value,
-                        ticket.sequence,
-                        ticket.coverage,
-                        ticket.generation if allowed else -1,
-                        until,
-                        ttl > 0.0,
-                        size,
-                    )
+                until = fresh_until(ticket.lease, started, received, ttl)
+                generation = ticket.generation if allowed else -1
+                new = Entry(value, ticket.sequence, ticket.coverage, generation, until, ttl > 0.0, size)
+                if keep and newer and not allowed and self._left_to_later_locked(ticket, state):
+                    state.spare = new
+                    stored = Stored(False, False, True)
+                elif keep and newer:
                     state.stored = ticket.sequence
+                    state.spare = None
                     kept = self._put_locked(ticket.key, new)
                     stored = Stored(kept and allowed and until > received, kept, not allowed)
                 else:
@@ -310,6 +308,13 @@ class ResourceCache(Generic[V]):
         with self._lock:
             state = self._ended_locked(ticket)
             if state is not None:
+                spare = state.spare
+                if spare is not None and not state.reading:
+                    # It was left to a later read to bring something newer, and there is none now.
+                    state.spare = None
+                    if spare.sequence > state.stored and spare.sequence > state.void:
+                        state.stored = spare.sequence
+                        self._put_locked(ticket.key, spare)
                 self._forget_idle_locked(ticket.key, state)
         ticket.flight._end(False, None)
 

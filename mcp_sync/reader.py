@@ -63,6 +63,17 @@ class Ending(NamedTuple):
     lived: float = 0.0
 
 
+class Wanted(NamedTuple):
+    """What became of what was wanted before.
+
+    :param given_up: if nothing is wanted any more: the number up to which what the sink is told was before this.
+    :param goes_on: whether whoever listened, or tried to, goes on doing so.
+    """
+
+    given_up: Optional[int]
+    goes_on: bool
+
+
 class Sink(abc.ABC):
     """Who wants to know. Called from the reader's threads, and without any lock of the reader's; must not block."""
 
@@ -174,19 +185,19 @@ class Reader:
 
     # -- any thread ------------------------------------------------------------------------------------------------------
 
-    def want(self, wanted: SubscriptionFilter, registration: int = 0) -> Optional[int]:
+    def want(self, wanted: SubscriptionFilter, registration: int = 0) -> "Wanted":
         """Listen for this from now on; for nothing if it is empty.
 
         :param registration: counts what is wanted. Threads may overtake each other on the way here; an older word than the last
             is ignored.
-        :returns: if a stream was given up by this, the number up to which what the sink is told was before; None otherwise.
         """
         streams: List[Stream] = []
         started: Optional[_Run] = None
         order: Optional[int] = None
         with self._lock:
             if self._closed or registration < self._registration:
-                return None
+                return Wanted(None, False)
+            goes_on = bool(wanted) and self._run is not None
             self._registration = registration
             self._wanted = wanted
             if not wanted:
@@ -205,7 +216,7 @@ class Reader:
         self._start(started)
         for stream in streams:
             stream.exchange.interrupt()
-        return order
+        return Wanted(order, goes_on)
 
     def close(self) -> None:
         """Stop listening, for good."""

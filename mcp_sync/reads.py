@@ -245,7 +245,7 @@ class Reads:
                 self.cache.abandon_read(shared)
         # Also of what is out of date already, if it is newer than what was held: under constant change nothing else comes.
         if stored.kept or not stored.refused:
-            self.observer(query, result, None, ticket.sequence)
+            self.observer(query, result.as_stale() if stored.refused else result, None, ticket.sequence)
         return Outcome(result, not stored.refused)
 
     def _read(self, query: Query, deadline: Deadline) -> CacheableResult:

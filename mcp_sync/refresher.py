@@ -40,7 +40,6 @@ class _Task:
     __slots__ = (
         "query",
         "due",
-        "refresh",
         "renew_at",
         "asked",
         "running",
@@ -55,8 +54,7 @@ class _Task:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.due: Optional[float] = None
-        self.refresh = False  # whether the next read has to be a new one, even if the copy is fresh
-        self.renew_at = float("inf")  # when the same is so because of the copy's age
+        self.renew_at = float("inf")  # from when on a read has to be a new one, even if the copy is fresh
         self.asked = False  # whether somebody wants it read, for another reason than its copy's age
         self.running = False
         self.again = False  # whether it became due while it was running
@@ -139,10 +137,10 @@ class Refresher:
                 if query not in self._tasks:
                     self._tasks[query] = _Task(query)
 
-    def soon(self, queries: Iterable[Query], refresh: bool = False) -> None:
+    def soon(self, queries: Iterable[Query], patient: bool = False) -> None:
         """Read these again as soon as the throttle allows, unless their copies turn out to be fresh.
 
-        :param refresh: read them even then.
+        :param patient: not those that are about to be read anyway, or wait before they are tried again.
         """
         now = self._clock()
         with self._lock:
@@ -153,7 +151,8 @@ class Refresher:
                 task = self._tasks.get(query)
                 if task is None:
                     continue
-                task.refresh = task.refresh or refresh
+                if patient and (task.asked or task.running or task.backoff is not None):
+                    continue
                 task.noticed = now
                 task.asked = True
                 if task.running:
@@ -252,8 +251,8 @@ class Refresher:
     def _take_locked(self, task: _Task) -> bool:
         """Begin to read a task that is due; return whether it has to be a new read even if the copy is fresh."""
         now = self._clock()
-        refresh = task.refresh or now >= task.renew_at
-        task.refresh, task.renew_at, task.running, task.asked = False, float("inf"), True, False
+        refresh = now >= task.renew_at
+        task.renew_at, task.running, task.asked = float("inf"), True, False
         # What changes again as soon as it may be read again is read less and less often.
         busy = now < task.not_before + self._throttle * task.pace
         task.pace = min(2.0 * task.pace, _SLOWEST_PACE) if busy else 1.0

@@ -55,6 +55,7 @@ class Upkeep(Sink, Keeper):
         self._watches: Tuple[Watch, ...] = ()
         self._wanted = SubscriptionFilter()
         self._registration = 0  # counts what is wanted
+        self._between = False  # nothing was wanted, and the reader has not been heard since
         self._order = 0
         self._state = State.CONNECTING
         self._asked = SubscriptionFilter()
@@ -116,10 +117,16 @@ class Upkeep(Sink, Keeper):
         self._refresher.keep(_queries(wanted), registration)
         self._publish()
         try:
-            self._reader.want(wanted, registration)
+            told = self._reader.want(wanted, registration)
         except BaseException:
             watch.close()
             raise
+        if told.goes_on:
+            # It never stopped, because the word that nothing is wanted was overtaken by this one.
+            with self._lock:
+                resumed, self._between = self._between, False
+            if resumed:
+                self._publish()
         # What another watch keeps current already need not be waited for.
         self._refresher.soon([query for query in watch.queries if self._lease(query) is not None])
         for query in watch.queries:
@@ -137,9 +144,9 @@ class Upkeep(Sink, Keeper):
         if closed:
             return
         self._refresher.keep(_queries(wanted), registration)
-        order = self._reader.want(wanted, registration)
-        if order is not None:
-            self._given_up(order)
+        told = self._reader.want(wanted, registration)
+        if told.given_up is not None:
+            self._given_up(told.given_up)
         self._publish()
 
     def revive(self) -> None:
@@ -201,7 +208,7 @@ class Upkeep(Sink, Keeper):
         return self._refresher.is_pending(query)
 
     def hurry(self, queries: List[Query]) -> None:
-        self._refresher.soon([query for query in queries if not self._refresher.is_pending(query)])
+        self._refresher.soon(queries, patient=True)
 
     def kept(self, query: Query) -> bool:
         return self._lease(query) is not None
@@ -239,6 +246,7 @@ class Upkeep(Sink, Keeper):
             if order <= self._order or self._closed:
                 return
             self._order = order
+            self._between = False
             before = self._leases_locked() if gapless else {}
             if not gapless:
                 # Entries that were polled until now are read again too: this is a new beginning.
@@ -311,6 +319,7 @@ class Upkeep(Sink, Keeper):
             if order <= self._order or self._closed:
                 return
             self._order = order
+            self._between = False
             self._state = State.POLLING
             wanted = self._wanted
         self._publish()
@@ -323,6 +332,7 @@ class Upkeep(Sink, Keeper):
             if order <= self._order:
                 return
             self._order = order
+            self._between = False
             # Otherwise no gap: what was covered or polled loses its lease, and with it its freshness; what the server gave a
             # lifetime for keeps it.
             if self._wanted:
@@ -383,13 +393,14 @@ class Upkeep(Sink, Keeper):
         for watch in self._watches:
             uris.extend(watch.uris)
         self._wanted = SubscriptionFilter(frozenset(uris), any(watch.catalog for watch in self._watches))
+        self._between = self._between or not self._wanted
 
     def _lease(self, query: Query) -> Optional[Lease]:
         return self._reads.coverage.leases.get(self._reads.key(query))
 
     def _leases_locked(self) -> Dict[Hashable, Lease]:
         """Return what keeps each key current, from the state as it is."""
-        if self._closed or self._state not in (State.LIVE, State.POLLING):
+        if self._closed or self._between or self._state not in (State.LIVE, State.POLLING):
             return {}
         polled = Lease(self._options.poll_interval, polled=True)
         covered = Lease(self._options.max_age, polled=False)

@@ -345,6 +345,30 @@ def test_a_watch_that_begins_and_ends_again_and_again_while_the_server_hangs_doe
     assert len(readers) <= 3
 
 
+def test_a_reader_that_is_about_to_end_is_not_counted_on(server: Server, client: Client) -> None:
+    reader = client._upkeep._reader
+    ended, leave = threading.Semaphore(0), threading.Event()
+    real = reader._main
+
+    def main(run: Any) -> None:
+        real(run)
+        ended.release()
+        assert leave.wait(3 * BOUND)  # the thread has nothing more to do, and is still there
+
+    with server.hold("subscriptions/listen") as gate:
+        reader._main = main  # type: ignore[method-assign]
+        for number in (1, 2):
+            with client.watch(A):
+                gate.wait_reached(number)
+    for _ in (1, 2):
+        assert ended.acquire(timeout=BOUND)
+    try:
+        with client.watch(A) as watch:
+            watch.wait_until_current(timeout=5)
+    finally:
+        leave.set()
+
+
 # -- close -------------------------------------------------------------------------------------------------------------------
 
 
@@ -374,6 +398,40 @@ def test_close_has_one_limit_however_many_principals_have_listeners_that_hang(se
     for one in others:
         one._upkeep.join(BOUND)
     assert sum(waits) <= 1.5, "it would wait for each of them in turn"
+
+
+def test_closing_the_first_client_closes_all_that_come_from_it_directly_or_not(server: Server) -> None:
+    with Client(server.url) as client:
+        second = client.as_principal("second", headers={"X-Who": "second"})
+        third = second.as_principal("third", headers={"X-Who": "third"})
+        third.watch(A).wait_until_current(timeout=BOUND)
+    try:
+        assert second.closed and third.closed
+        server.wait_for_no_streams()
+    finally:
+        third.close()
+
+
+def test_a_client_with_a_status_listener_is_closed_at_the_end_of_the_interpreter_without_a_word(server: Server) -> None:
+    program = textwrap.dedent(
+        """
+        import atexit
+        from mcp_sync import Client
+        client = Client(%r)
+        atexit.register(client.close)
+        watch = client.watch("docs://a")
+        watch.wait_until_current(timeout=20)
+        watch.on_status(lambda status: None)
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program % server.url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -615,7 +673,7 @@ def test_the_same_resource_twice_and_an_empty_uri_are_harmless(server: Server, c
         assert change is not None and change.uri == A
 
 
-@pytest.mark.parametrize("uri", [None, b"docs://a", 7, ["docs://a"]])
+@pytest.mark.parametrize("uri", [None, b"docs://a", 7, ["docs://a"]], ids=repr)
 def test_what_is_no_uri_is_refused_before_anything_is_sent(server: Server, client: Client, uri: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         client.read_resource(uri)
