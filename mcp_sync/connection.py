@@ -131,6 +131,17 @@ class Connection:
                 if not tries:
                     raise self._not_repeated(gone, "the stream of notices") from gone
 
+    def look_again(self) -> None:
+        """Have the next request find out anew what the server speaks, if nothing else would tell.
+
+        A legacy server without sessions can be replaced by a better one, and nobody notices: it refuses nothing.
+        """
+        session = self._session
+        if not isinstance(session, LegacySession) or session.has_streams or not self._negotiator.may_be_modern:
+            return
+        self._forget(session)
+        session.close(Deadline(0.5, "the goodbye"))
+
     def close(self) -> None:
         """End all exchanges, and the session."""
         with self._changed:

@@ -114,6 +114,11 @@ class Negotiator:
         return self._modern(MODERN_VERSIONS[0])
 
     @property
+    def may_be_modern(self) -> bool:
+        """Whether a server that was found to be legacy may turn out to be modern when it is asked again."""
+        return self._era == "auto" and not self._transport.shared_channel
+
+    @property
     def finds_out(self) -> bool:
         """Whether there is anything to find out."""
         return self._era != "modern"

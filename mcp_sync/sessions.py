@@ -408,7 +408,13 @@ class LegacySession(Session):
                 raise ServerError(text, code=code, data=data, status=exchange.status, retry_after=exchange.retry_after)
         raise TransportError("%s refuses a stream" % self.transport.where, status=exchange.status)
 
-    # -- while nobody listens --------------------------------------------------------------------------------------------
+    @property
+    def has_streams(self) -> bool:
+        """Whether a stream of it is open: it would end with the session."""
+        with self._lock:
+            return bool(self._streams)
+
+    # -- while nobody listens -----------------------------------------------------------------------------------------
 
     def _open_ear(self, deadline: Deadline) -> None:
         """Have a thread of its own hear what the server asks unprompted: it has no other way than the stream for that."""
@@ -464,7 +470,7 @@ class LegacySession(Session):
                 self._last_event_id = exchange.last_event_id
         return exchange.retry
 
-    # -- the end of it ---------------------------------------------------------------------------------------------------
+    # -- the end of it ------------------------------------------------------------------------------------------------
 
     def adopt(self, sibling: "LegacySession") -> None:
         """Let the end of this session be that of the stream of another: a server that forgets one forgets all."""

@@ -48,6 +48,7 @@ class Upkeep(Sink, Keeper):
 
     def __init__(self, reads: Reads, connection: Connection, name: str, options: UpkeepOptions, clock: Clock) -> None:
         self._reads = reads
+        self._connection = connection
         self._options = options
         self._pid = os.getpid()
         # Guards everything below down to the threads. Whoever changes one of them calls _publish() afterwards.
@@ -375,6 +376,9 @@ class Upkeep(Sink, Keeper):
             self._last_error = "%s: %s" % (query, error)
 
     def _discover(self, deadline: Deadline) -> DiscoverResult:
+        if self._last_ending in ("refused", "unreachable"):
+            # What is there now need not be what was there then. (A session whose stream ended says itself if it is gone.)
+            self._connection.look_again()
         result = self._reads.get(DISCOVER, deadline, refresh=True).result
         assert isinstance(result, DiscoverResult)
         return result

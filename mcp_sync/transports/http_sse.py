@@ -15,7 +15,7 @@ from .._deadline import Deadline
 from .._eventstream import Event, EventStream
 from .._pending import Pending, Share
 from .._worker import Worker
-from ..errors import MCPSyncError, MessageTooLarge, ProtocolError, TransportError, beginning_of
+from ..errors import MCPSyncError, MessageTooLarge, ProtocolError, RequestTimeout, TransportError, beginning_of
 from ..jsonrpc import Response, decode, encode
 from ._answer import Answer
 from ._body import Body
@@ -64,7 +64,12 @@ class _Channel:
             self.guard.interrupt()
             raise (deadline if deadline.expired else patience).error(may_have_run=False)
         if not self.endpoint:
-            raise copy.copy(self._error or TransportError("%s was closed" % self.where, may_have_run=False))
+            if deadline.expired and isinstance(self._error, RequestTimeout):
+                raise deadline.error(may_have_run=False)
+            error = copy.copy(self._error or TransportError("%s was closed" % self.where))
+            if isinstance(error, TransportError):
+                error.may_have_run = False  # without an address nothing was sent
+            raise error
 
     @property
     def alive(self) -> bool:

@@ -202,7 +202,10 @@ class _Child:
                     else:
                         self._refuse(line)
         except (OSError, ValueError):
-            pass  # closed under our feet: the same as its end
+            pass  # the same as its end
+        finally:
+            # Only by the thread that reads: nobody's number is taken away under a system call.
+            self._stdout.close()
         self.pending.fail(self._ended_error())
 
     def _has_output(self) -> bool:
@@ -252,7 +255,9 @@ class _Child:
                         self._last_words.append(text)
                         _log.debug("%s: %s", self.name, text)
         except (OSError, ValueError):
-            pass  # closed
+            pass  # the same as its end
+        finally:
+            self._stderr.close()
         if rest:
             self._last_words.append(beginning_of(rest, 500))
 
@@ -334,13 +339,10 @@ class _Child:
                 with self._ending:
                     if self.process.returncode is None:
                         self._signal(number)
-        for worker, stream in ((self.reader, self._stdout), (self._drainer, self._stderr)):
-            # A process that left the group of its own accord may still hold the other end. Then the thread is left alone.
-            if worker.join(0.3):
-                try:
-                    stream.close()
-                except OSError:
-                    pass
+        # A process that left the group of its own accord may still hold the other ends. Then the threads are let be.
+        goodbye = Deadline(0.5)
+        for worker in (self.reader, self._drainer):
+            worker.join(goodbye.remaining() or 0.0)
 
     def drop(self) -> None:
         """In a forked child of ours: close the inherited ends without a word, and never wait for what is not our child."""

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from .old_server import ALL, OldServer
 from .real_server import DEAF_KIND, KINDS, LISTENING_KINDS, RealServer
 
 collect_ignore_glob = []
@@ -28,7 +29,8 @@ class _Servers:
             raise RuntimeError("as in an earlier test: {}".format(self._failures[kind]))
         if kind not in self._servers:
             try:
-                self._servers[kind] = RealServer(kind, self._directories.mktemp(kind))
+                made = RealServer if kind in KINDS else OldServer
+                self._servers[kind] = made(kind, self._directories.mktemp(kind))
             except Exception as error:
                 self._failures[kind] = error
                 raise
@@ -73,3 +75,31 @@ def listening_server(request, _servers):
 def deaf_server(_servers):
     """The kind of server that cannot listen, and so has to be polled."""
     yield from _for_one_test(_servers, DEAF_KIND)
+
+
+def _until_nothing_is_left(servers, kind):
+    for server in _for_one_test(servers, kind):
+        yield server
+        if server.stdio:
+            # Every test closes its clients, and so leaves nothing of the children that they started.
+            assert server.pids() == []
+
+
+@pytest.fixture(params=ALL)
+def old_server(request, _servers):
+    """A server of a legacy era, or one that the client starts; one test for each kind."""
+    yield from _until_nothing_is_left(_servers, request.param)
+
+
+@pytest.fixture
+def of_kind(_servers):
+    """Return a running server of a kind that the test names."""
+    started = []
+
+    def of_kind(kind):
+        started.append(_until_nothing_is_left(_servers, kind))
+        return next(started[-1])
+
+    yield of_kind
+    for server in started:
+        next(server, None)

@@ -60,6 +60,20 @@ def node_environment(name, *requirements):
     return node, made(name, ["node"] + list(requirements), build) / "node_modules"
 
 
+def npx(packages, *command):
+    """:returns: how npx starts a program of these packages, without the network: arguments, variables, directory."""
+    node, modules = node_environment(*packages)
+    _, npm = _node_and_npm()
+    found = npm[:-1] + [str(Path(npm[-1]).with_name(Path(npm[-1]).name.replace("npm", "npx")))]
+    variables = {
+        # Scripts ask for "node" by name.
+        "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")]),
+        "npm_config_offline": "true",
+        "npm_config_update_notifier": "false",
+    }
+    return found + ["--no-install"] + list(command), variables, modules.parent
+
+
 def _node_and_npm():
     """The node and npm on ``PATH`` if they are new enough, else those of a wheel from PyPI."""
     node, npm = shutil.which("node"), shutil.which("npm")

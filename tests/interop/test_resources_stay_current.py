@@ -4,26 +4,20 @@ Where the server listens, the poll interval is so long that only its notices can
 cannot listen is polled twice a second.
 """
 import json
-import os
 import queue
-import subprocess
-import sys
-import threading
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 import mcp_sync
 from mcp_sync import Client, NotSupported, ResourceNotFound, ResourceUpdated, State, TransportError
 
+from .following import LIMIT, Changes, Late, Program, eventually
 from .real_server import CONFIG, GUIDE, LISTED, MISSING, README, SLOW, TEXTS
 
 pytestmark = pytest.mark.interop
 
-# Only a failure reaches these, in seconds.
-LIMIT = 30.0
+# In seconds.
 NEVER = 3600.0
 OFTEN = 0.5
 
@@ -34,6 +28,10 @@ ADDED = "docs://service/added"
 def connected(server):
     with Client(server.url, poll_interval=poll_interval(server)) as client:
         yield client
+
+
+def as_json(server):
+    return json.dumps({"target": server.url, "poll_interval": poll_interval(server)})
 
 
 def poll_interval(server):
@@ -49,74 +47,6 @@ def watching(client, server, *uris, **options):
         changes = Changes(watch)
         yield watch, changes
     changes.end()
-
-
-class Changes:
-    """A thread that waits in ``watch.changes()``."""
-
-    def __init__(self, watch):
-        self._watch = watch
-        self._got = queue.Queue()
-        self._thread = threading.Thread(target=self._consume, daemon=True)
-        self._thread.start()
-
-    def _consume(self):
-        for change in self._watch.changes():
-            self._got.put(change)
-
-    def wait_for(self, wanted):
-        """Return the next change that is ``wanted(change)``, dropping those before it."""
-        seen = []
-        give_up = time.monotonic() + LIMIT
-        while time.monotonic() < give_up:
-            try:
-                change = self._got.get(timeout=1.0)
-            except queue.Empty:
-                continue
-            if wanted(change):
-                return change
-            seen.append(change)
-        raise AssertionError("not among the changes: {!r}; {}".format(seen, self._watch.status))
-
-    def wait_for_text(self, uri, text):
-        return self.wait_for(lambda change: change.uri == uri and change.current and change.current.text == text)
-
-    def end(self):
-        self._thread.join(timeout=5)
-        assert not self._thread.is_alive(), "changes() does not end with its watch"
-
-
-class Late:
-    """A read in a thread of its own."""
-
-    def __init__(self, client, uri, **options):
-        self._outcome = []
-        self._thread = threading.Thread(target=self._read, args=(client, uri, options), daemon=True)
-        self._thread.start()
-
-    def _read(self, client, uri, options):
-        try:
-            self._outcome.append(client.read_resource(uri, timeout=LIMIT, **options))
-        except Exception as error:
-            self._outcome.append(error)
-
-    @property
-    def waits(self):
-        return not self._outcome
-
-    def result(self):
-        self._thread.join(timeout=LIMIT + 5)
-        assert self._outcome, "the read never ended"
-        if isinstance(self._outcome[0], Exception):
-            raise self._outcome[0]
-        return self._outcome[0]
-
-
-def eventually(condition):
-    give_up = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < give_up, "it never became true"
-        threading.Event().wait(0.02)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -398,51 +328,8 @@ def test_the_raw_stream_of_a_server_that_cannot_listen_is_not_supported(deaf_ser
 # -- fork --------------------------------------------------------------------------------------------------------------
 
 
-class Program:
-    """A program of ``programs/`` that writes one JSON object a line and waits for lines."""
-
-    def __init__(self, name, *arguments):
-        path = [str(Path(mcp_sync.__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve().parent / "programs" / name)] + list(arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, path))),
-            universal_newlines=True,
-        )
-        self._lines = queue.Queue()
-        self._thread = threading.Thread(target=self._receive, daemon=True)
-        self._thread.start()
-
-    def _receive(self):
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put("null")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait(timeout=10)
-        self._thread.join(timeout=10)
-        self._process.stdin.close()
-        self._process.stdout.close()
-
-    def says(self):
-        """:returns: the next object; None if the program ended."""
-        return json.loads(self._lines.get(timeout=2 * LIMIT))
-
-    def go_on(self):
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-
-    def ends(self):
-        return self._process.wait(timeout=LIMIT)
-
-
 def test_a_forked_child_reads_the_current_text_and_the_stream_of_its_parent_goes_on(real_server):
-    with Program("read_after_fork.py", real_server.url, CONFIG, str(poll_interval(real_server))) as program:
+    with Program("read_after_fork.py", as_json(real_server), CONFIG) as program:
         assert program.says() == {"parent": "retries = 3"}
         # Nobody announces it, so that only a read of the child's own can show it.
         real_server.write_state(CONFIG, "retries = 4")

@@ -140,8 +140,8 @@ def test_a_program_may_end_by_an_exception_while_calls_are_in_progress(server: S
 def test_ctrl_c_at_the_terminal_does_not_reach_the_server_before_the_program_ends_it(server: StdioServer) -> None:
     program = """
         client = Client(COMMAND)
-        print(client.read_resource(CONFIG).text, flush=True)
         try:
+            print(client.read_resource(CONFIG).text, flush=True)
             threading.Event().wait(20)
         except KeyboardInterrupt:
             # The server is as it was: the same process answers.
@@ -156,11 +156,9 @@ def test_ctrl_c_at_the_terminal_does_not_reach_the_server_before_the_program_end
         os.killpg(process.pid, signal.SIGINT)
         assert process.stdout.readline() == b"colour = blue\n"
         assert process.wait(BOUND) == 0
-        process.stdout.close()
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait(BOUND)
+        process.kill()
+        process.communicate()
     wait_for_no_process(server)
     assert server.happened.count("started") == 1
 

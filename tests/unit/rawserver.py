@@ -139,6 +139,11 @@ class Peer:
             self._server.gone.release()
             raise
 
+    def idle(self) -> None:
+        """Neither read nor send until the test ends."""
+        self._server.wait_ending()
+        raise Ended()
+
     def shut(self) -> None:
         """Send no more; go on reading."""
         self._sock.shutdown(socket.SHUT_WR)
@@ -203,6 +208,9 @@ class RawServer:
     def add(self, request: Request) -> None:
         with self._lock:
             self._requests.append(request)
+
+    def wait_ending(self) -> None:
+        self._ending.wait()
 
     def pace(self) -> None:
         if self._ending.wait(0.005):

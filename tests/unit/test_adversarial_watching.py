@@ -378,9 +378,11 @@ def test_of_something_missing_nothing_is_known_while_nobody_listens(server: Serv
             assert not watch.is_current, "nothing would tell that it is there now"
 
 
-def test_after_a_notice_about_something_missing_it_is_not_current_until_it_was_read_again(server: Server) -> None:
+def test_after_a_notice_about_something_missing_it_is_not_current_until_it_was_read_again(
+    server: Server, client: Client
+) -> None:
     server.remove(A, notify=False)
-    with Client(server.url, throttle=1000.0) as client, client.watch(A) as watch:
+    with client.watch(A) as watch:
         watch.wait_until_current(timeout=BOUND)
         read = threading.Event()
         real = client._upkeep.noticed
@@ -390,10 +392,13 @@ def test_after_a_notice_about_something_missing_it_is_not_current_until_it_was_r
             read.set()
 
         client._upkeep.noticed = noticed  # type: ignore[method-assign]
-        server.add(A, "there")
-        server.notify_updated(A)
-        assert read.wait(BOUND)
-        assert not watch.is_current
+        with server.hold("resources/read"):
+            server.add(A, "there")
+            server.notify_updated(A)
+            assert read.wait(BOUND)
+            assert not watch.is_current
+        watch.wait_until_current(timeout=BOUND)
+        assert watch.snapshot()[A].text == "there"
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------------

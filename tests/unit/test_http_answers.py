@@ -31,6 +31,7 @@ from mcp_sync.errors import (
 )
 from mcp_sync.jsonrpc import Notification, Response
 from mcp_sync.testing import Server, faults
+from mcp_sync.transports._body import _Decompressor
 
 Script = Callable[[Peer], None]
 CONTENTS = [{"uri": URI, "text": 'blå 世界 "a\u2028b\u0085c"'}]
@@ -528,6 +529,14 @@ def test_a_compressed_answer_without_its_end_is_broken_off(kind: str) -> None:
 
     caught = error(answer)
     assert type(caught) is TransportError and "it ended in the middle" in str(caught)
+
+
+def test_all_that_a_compressed_piece_holds_is_told_at_once() -> None:
+    # So regular that a byte is a kilobyte: a full buffer leaves something behind within the decompressor.
+    compressed = gzip.compress(b"x" * 200000)
+    for end in range(len(compressed) + 1):
+        whole = zlib.decompressobj(31).decompress(compressed[:end])
+        assert b"".join(_Decompressor("x").pieces(compressed[:end])) == whole, end
 
 
 # -- size --------------------------------------------------------------------------------------------------------------

@@ -151,15 +151,21 @@ def test_a_call_that_timed_out_says_that_it_may_have_run() -> None:
 
 
 def test_a_server_that_does_not_read_is_late_as_well(tls: bool) -> None:
-    stop = threading.Event()
-
-    def script(peer: Peer) -> None:
-        stop.wait(BOUND)
-
-    with server_of(script, tls) as server:
+    with server_of(Peer.idle, tls) as server:
         # More than the buffers between the two take; and enough time to get so far.
         caught = timed_out(server, calling(text="x" * 16000000), timeout=2.0)
-        stop.set()
+    assert "longer than its limit of 2 s" in str(caught) and caught.may_have_run
+
+
+def test_a_server_that_reads_a_little_at_a_time_is_late_as_well(tls: bool) -> None:
+    def script(peer: Peer) -> None:
+        peer._sock.settimeout(BOUND)
+        while peer._sock.recv(4096):
+            peer._server.pace()
+
+    with server_of(script, tls) as server:
+        # At that rate the request alone would take half an hour; no piece of it does.
+        caught = timed_out(server, calling(text="x" * 16000000), timeout=2.0)
     assert "longer than its limit of 2 s" in str(caught) and caught.may_have_run
 
 
@@ -453,24 +459,42 @@ def test_closing_wakes_whoever_is_in_a_handshake() -> None:
     assert type(caught) is TransportError and "was interrupted" in str(caught) and not caught.may_have_run
 
 
-def test_closing_wakes_whoever_sends(tls: bool) -> None:
-    stop = threading.Event()
-
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used before"])
+def test_closing_wakes_whoever_sends(tls: bool, used: bool) -> None:
     def script(peer: Peer) -> None:
-        if not tls:
-            peer._sock.recv(1)
-        arrived.set()
-        stop.wait(BOUND)
+        if used:
+            peer.send(json_answer(peer.request().answer()))
+        peer.idle()
 
-    arrived = threading.Event()
     with server_of(script, tls) as server:
         door = door_to(server)
+        if used:
+            result(door)
         call = Outcome(lambda: messages(door, calling(text="x" * 30000000), timeout=3600.0))
-        assert arrived.wait(BOUND)
         interrupted_when(door, lambda guard: guard.sent)
         caught = call.error()
-        stop.set()
+        assert server.connections == 1
     assert type(caught) is TransportError and "was interrupted" in str(caught) and caught.may_have_run
+
+
+def test_closing_while_a_name_is_looked_up_lets_nothing_begin(tls: bool, monkeypatch: Any) -> None:
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.wait_gone()
+
+    with server_of(script, tls) as server:
+        door = door_to(server)
+        looked_up = socket.getaddrinfo
+
+        def closing(*args: Any) -> Any:
+            door.close()
+            return looked_up(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(socket, "getaddrinfo", closing)
+            caught = Outcome(lambda: messages(door, calling(), timeout=3600.0)).error()
+        assert type(caught) is TransportError and "was interrupted" in str(caught)
+        assert server.requests == []
 
 
 def interrupted_when(door: Any, ready: "Callable[[Any], bool]") -> None:

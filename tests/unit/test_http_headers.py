@@ -4,6 +4,7 @@ import base64
 import datetime
 import email.utils
 import hashlib
+import itertools
 import os
 import re
 import threading
@@ -410,8 +411,8 @@ def test_a_netrc_file_replaces_no_credentials(
 
 def test_cookies_are_not_kept() -> None:
     def script(peer: Peer) -> None:
-        while True:
-            peer.send(json_answer(peer.request().answer(TEXTS), "Set-Cookie: session=1; Path=/"))
+        for number in itertools.count():
+            peer.send(json_answer(peer.request().answer(TEXTS), "Set-Cookie: c%d=1; Path=/" % number))
 
     for auth in (None, Renewed()):
         with RawServer(script) as server:
@@ -419,6 +420,7 @@ def test_cookies_are_not_kept() -> None:
             for _ in range(3):
                 result(door)
                 assert server.requests[-1].header("Cookie") is None
+            assert door._pool is not None and not (door._pool._session and door._pool._session.cookies)
             door.close()
 
 

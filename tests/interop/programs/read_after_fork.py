@@ -1,25 +1,24 @@
 """A program whose child, made by fork, reads with the client of its parent.
 
-Arguments: URL, URI, poll interval in seconds. It writes one JSON object a line, and waits for a line before the fork,
-and for one after it.
+Arguments: a JSON object that says which server (see ``client_of.py``), and a URI. It writes one JSON object a line, and
+waits for a line before the fork, and for one after it.
 """
 import json
 import os
 import select
 import sys
 
-from mcp_sync import Client
-
-LIMIT = 20.0
+from client_of import LIMIT, announce, client_of, say
 
 
-def main(url, uri, poll_interval):
-    with Client(url, poll_interval=poll_interval) as client, client.watch(uri) as watch:
+def main(server, uri):
+    with client_of(server) as client, client.watch(uri) as watch:
         watch.wait_until_current(timeout=LIMIT)
         say(parent=client.read_resource(uri).text)
         sys.stdin.readline()
         say(child=answer_of_child(client, uri))
         sys.stdin.readline()
+        announce(server, client)
         for change in watch.changes(timeout=LIMIT):
             say(changed=change.current.text, state=watch.status.state.name, gaps=watch.status.gaps)
             break
@@ -50,9 +49,5 @@ def answer_of_child(client, uri):
     return json.loads(answer.decode("ascii")) if answer else "no answer"
 
 
-def say(**values):
-    print(json.dumps(values), flush=True)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    main(json.loads(sys.argv[1]), sys.argv[2])

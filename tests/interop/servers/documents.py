@@ -6,6 +6,8 @@ change them while it is dead. Files next to it order a test and a read (``N`` co
 * ``<file>.hold-N``     a test made it: one read of the slow document shall be held;
 * ``<file>.reached-N``  the read took that file and now stands still, its (old) text in hand;
 * ``<file>.release-N``  a test made it: the read may answer.
+
+In ``<file>.notes`` the server notes, a line for each, what a test cannot ask of a server that is somebody's child.
 """
 import asyncio
 import json
@@ -43,9 +45,15 @@ class Documents:
             json.dump(texts, file)
         os.replace(unfinished, self.path)
 
+    def note(self, text):
+        """Add a line to the notes."""
+        with open(self.path + ".notes", "a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
     async def read(self, uri):
         """:raises KeyError: there is no such document."""
         self.reads[uri] += 1
+        self.note("read " + uri)
         text = self.texts()[uri]
         if uri == SLOW:
             await self._stand_still()

@@ -1,4 +1,7 @@
-"""The official Python SDK's ``MCPServer`` over streamable HTTP. Arguments: port, path of the JSON file of documents."""
+"""The official Python SDK's ``MCPServer`` over streamable HTTP, or over standard input and output.
+
+Arguments: port, or ``stdio``; path of the JSON file of documents.
+"""
 import sys
 
 from documents import GUIDES, Documents, die_with_parent
@@ -16,6 +19,13 @@ def build(documents):
         log_level="WARNING",
         cache_hints={"resources/list": CacheHint(ttl_ms=0, scope="public")},
     )
+
+    async def note_sessions(ctx, call_next):
+        if ctx.method == "notifications/initialized":
+            documents.note("session")
+        return await call_next(ctx)
+
+    server.middleware.append(note_sessions)
 
     async def text_of(uri):
         try:
@@ -65,5 +75,9 @@ def build(documents):
 
 
 if __name__ == "__main__":
-    die_with_parent()
-    build(Documents(sys.argv[2])).run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    built = build(Documents(sys.argv[2]))
+    if sys.argv[1] == "stdio":
+        built.run("stdio")
+    else:
+        die_with_parent()
+        built.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))

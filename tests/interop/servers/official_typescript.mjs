@@ -1,10 +1,12 @@
-// The official TypeScript SDK behind node's own HTTP server. Arguments: port, path of the JSON file of documents.
+// The official TypeScript SDK behind node's own HTTP server, or on standard input and output.
+// Arguments: port, or "stdio"; path of the JSON file of documents.
 // documents.py says what the files next to that one mean.
-import { access, readFile, rename, writeFile } from 'node:fs/promises';
+import { access, appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { createMcpHandler, McpServer, ResourceNotFoundError, ResourceTemplate } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
 const [port, file] = process.argv.slice(2);
@@ -38,6 +40,7 @@ async function standStill() {
 
 async function readDocument(uri) {
     reads.set(uri, (reads.get(uri) ?? 0) + 1);
+    await appendFile(`${file}.notes`, `read ${uri}\n`);
     const text = (await texts())[uri];
     if (text === undefined) throw new ResourceNotFoundError(uri);
     if (uri === SLOW) await standStill();
@@ -48,7 +51,7 @@ const say = text => ({ content: [{ type: 'text', text }] });
 const address = z.object({ uri: z.string() });
 const document = z.object({ uri: z.string(), text: z.string() });
 
-// One server for each request, as this SDK has it: the catalog is whatever the file holds at that moment.
+// One server for each request, as this SDK has it over HTTP: the catalog is whatever the file holds at that moment.
 async function build() {
     const server = new McpServer(
         { name: 'interop-official-typescript', version: '1.0' },
@@ -57,12 +60,14 @@ async function build() {
             instructions: 'Documents that change while you look at them.'
         }
     );
-    for (const uri of Object.keys(await texts())) {
-        if (uri.startsWith(GUIDES)) continue;
+    const offer = uri => {
         const name = uri.slice(uri.lastIndexOf('/') + 1);
         const title = name.charAt(0).toUpperCase() + name.slice(1);
         server.registerResource(name, uri, { title, mimeType: 'text/markdown' }, () => readDocument(uri));
-    }
+    };
+    Object.keys(await texts())
+        .filter(uri => !uri.startsWith(GUIDES))
+        .forEach(offer);
     server.registerResource(
         'guide',
         new ResourceTemplate(`${GUIDES}{name}`, { list: undefined }),
@@ -71,16 +76,16 @@ async function build() {
     );
     server.registerTool('set_text', { inputSchema: document }, async ({ uri, text }) => {
         await setText(uri, text);
-        handler.notify.resourceUpdated(uri);
+        await announce.updated(server, uri);
         return say('changed');
     });
     server.registerTool('touch', { inputSchema: address }, async ({ uri }) => {
-        handler.notify.resourceUpdated(uri);
+        await announce.updated(server, uri);
         return say('announced');
     });
     server.registerTool('add_document', { inputSchema: document }, async ({ uri, text }) => {
         await setText(uri, text);
-        handler.notify.resourcesChanged();
+        await announce.added(uri, offer);
         return say('added');
     });
     server.registerTool('count_reads', { inputSchema: address }, async ({ uri }) => say(String(reads.get(uri) ?? 0)));
@@ -88,6 +93,16 @@ async function build() {
 }
 
 const handler = createMcpHandler(build);
+const announce =
+    port === 'stdio'
+        ? {
+              updated: (server, uri) => server.server.sendResourceUpdated({ uri }),
+              added: (uri, offer) => offer(uri) // which announces it: here one server lasts
+          }
+        : {
+              updated: (_, uri) => handler.notify.resourceUpdated(uri),
+              added: () => handler.notify.resourcesChanged()
+          };
 
 // From node's request to the web standard's, which the SDK takes, and back.
 async function serve(incoming, outgoing) {
@@ -110,14 +125,18 @@ async function serve(incoming, outgoing) {
     outgoing.end();
 }
 
-// Whoever started this process holds the other end of its standard input: no end, no parent.
-process.stdin.on('end', () => process.exit(3)).resume();
+if (port === 'stdio') {
+    serveStdio(build);
+} else {
+    // Whoever started this process holds the other end of its standard input: no end, no parent.
+    process.stdin.on('end', () => process.exit(3)).resume();
 
-http.createServer((incoming, outgoing) => {
-    serve(incoming, outgoing).catch(error => {
-        if (!outgoing.destroyed) {
-            console.error(error);
-            outgoing.destroy();
-        }
-    });
-}).listen(Number(port), '127.0.0.1');
+    http.createServer((incoming, outgoing) => {
+        serve(incoming, outgoing).catch(error => {
+            if (!outgoing.destroyed) {
+                console.error(error);
+                outgoing.destroy();
+            }
+        });
+    }).listen(Number(port), '127.0.0.1');
+}

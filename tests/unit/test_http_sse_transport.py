@@ -43,7 +43,7 @@ def read(client: Client, uri: str = URI, **options: Any) -> Any:
 
 
 class Stream:
-    """A server of 2024 made of a test's own answers.
+    """A server of 2024 made of a test's own answers. What is said goes to the stream that was opened last.
 
     :param first: what the stream begins with.
     :param post: what makes the answer to a POST; it may say things on the stream with :meth:`say`.
@@ -60,9 +60,12 @@ class Stream:
             request = peer.request()
             if request.line.startswith("GET"):
                 self.opened += 1
+                if self.opened > 1:
+                    self.said = queue.Queue()
+                said_here = self.said
                 peer.send(CHUNKED_EVENTS_HEAD + (chunk(self.first) if self.first else b""))
                 while True:
-                    said = self.said.get(timeout=BOUND)
+                    said = said_here.get(timeout=BOUND)
                     if said is None:
                         raise Ended()
                     peer.send(chunk(said))

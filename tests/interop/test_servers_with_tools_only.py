@@ -1,0 +1,128 @@
+"""Programs that people have on their machines, and that offer tools and no resources.
+
+``server-filesystem`` has no resources at all: what it holds is read by its tools, and no watch can see a file change.
+``mcp-server-time`` was a legacy server without resources until 2025; since it is built on the SDK 2.x it speaks both
+eras, and has a catalog with nothing in it. What a client can do with them is to start them, to find out what they are,
+to say clearly that they have no resources, to call their tools, and to leave nothing of them.
+"""
+import json
+import uuid
+
+import pytest
+
+from mcp_sync import Client, Command, NotSupported, RequestTimeout, ResourceNotFound
+
+from .environments import node_environment, python_environment
+from .old_server import call_tool
+from .served import MARK, exists, marked
+
+pytestmark = pytest.mark.interop
+
+NOTHING = "docs://service/config"
+
+
+class Tools:
+    """A server that a client starts.
+
+    :param argv: its command.
+    """
+
+    def __init__(self, *argv):
+        self.mark = uuid.uuid4().hex
+        self.command = Command(argv, env={"PYTHONPATH": None, "PYTHONWARNINGS": None, MARK: self.mark})
+
+    def pids(self):
+        return marked(self.mark)
+
+
+def time_server(*packages):
+    return Tools(str(python_environment("server-time", *packages)), "-m", "mcp_server_time", "--local-timezone", "UTC")
+
+
+@pytest.fixture
+def time_of_2025():
+    return time_server("mcp-server-time==2025.*", "mcp<2", "tzdata")
+
+
+@pytest.fixture
+def time_of_today():
+    return time_server("mcp-server-time==2026.10.19", "tzdata")
+
+
+@pytest.fixture
+def filesystem(tmp_path):
+    node, modules = node_environment("server-filesystem", "@modelcontextprotocol/server-filesystem@2026.8.31")
+    script = modules / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js"
+    return Tools(str(node), str(script), str(tmp_path))
+
+
+@pytest.fixture(params=["time_of_2025", "filesystem"])
+def without_resources(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["time_of_2025", "time_of_today", "filesystem"])
+def any_of_them(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_what_is_asked_of_a_server_without_resources_is_an_error_that_names_it(without_resources):
+    with Client(without_resources.command) as client:
+        assert "resources" not in client.discover().capabilities
+        assert "tools" in client.discover().capabilities
+        assert client.protocol_version == "2025-11-25"
+        with pytest.raises(NotSupported, match="does not know resources/list"):
+            client.list_resources()
+        with pytest.raises(NotSupported, match="does not know resources/templates/list"):
+            client.list_resource_templates()
+        with pytest.raises(NotSupported, match="does not know resources/read"):
+            client.read_resource(NOTHING)
+
+
+def test_a_watch_of_a_server_without_resources_says_why_it_is_not_current(without_resources):
+    with Client(without_resources.command, poll_interval=0.2) as client, client.watch(NOTHING) as watch:
+        with pytest.raises(RequestTimeout, match="does not know resources/read"):
+            watch.wait_until_current(timeout=2.0)
+        assert not watch.is_current
+
+
+def test_the_time_server_of_today_has_a_catalog_with_nothing_in_it(time_of_today):
+    with Client(time_of_today.command, poll_interval=0.2) as client, client.watch(NOTHING, catalog=True) as watch:
+        assert client.discover().server_info.name == "mcp-time"
+        assert client.protocol_version == "2026-07-28"
+        assert list(client.list_resources()) == list(client.list_resource_templates()) == []
+        with pytest.raises(ResourceNotFound):
+            client.read_resource(NOTHING)
+        watch.wait_until_current(timeout=10.0)
+        assert (watch.snapshot().missing, watch.status.catalog) == ({NOTHING}, "poll")
+
+
+def test_the_tools_of_the_time_server_answer_in_both_eras(time_of_today):
+    for era in ("modern", "legacy"):
+        with Client(time_of_today.command, era=era) as client:
+            assert json.loads(call_tool(client, "get_current_time", timezone="UTC"))["timezone"] == "UTC"
+
+
+def test_a_file_that_changes_is_read_by_the_tool_of_the_filesystem_server(filesystem, tmp_path):
+    path = tmp_path / "config.txt"
+    with Client(filesystem.command) as client:
+        for text in ("retries = 3", "retries = 4"):
+            path.write_text(text)
+            assert call_tool(client, "read_text_file", path=str(path)) == text
+
+
+def test_the_filesystem_server_takes_its_directories_from_the_roots_of_the_client(filesystem, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.txt").write_text("retries = 3")
+    with Client(filesystem.command, roots=[elsewhere.as_uri()]) as client:
+        assert call_tool(client, "read_text_file", path=str(elsewhere / "config.txt")) == "retries = 3"
+        assert str(elsewhere) in call_tool(client, "list_allowed_directories")
+
+
+def test_nothing_of_it_is_left(any_of_them):
+    with Client(any_of_them.command) as client:
+        client.discover()
+        pids = any_of_them.pids()
+        assert pids
+    assert not any(exists(pid) for pid in pids)
