@@ -1,7 +1,7 @@
 """``Client``: the verbs, and who owns what."""
 
 import weakref
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
 from urllib.parse import urlsplit
 
 from ._deadline import Clock, Deadline, monotonic
@@ -353,7 +353,12 @@ class Client:
     def _close(self, deadline: Deadline) -> None:
         # Each step can be repeated: a close() that was interrupted is finished by the next.
         self._closed = True
-        others = list(self._others)
+        others: List[Client] = []
+        found = [self]
+        while found:
+            # Those made from this one, and those made from them.
+            found = [other for client in found for other in list(client._others)]
+            others.extend(found)
         for client in [self] + others:
             client._closed = True
             # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a

@@ -117,6 +117,7 @@ class _Run:
     def __init__(self) -> None:
         self.asked = SubscriptionFilter()
         self.live = False
+        self.over = False  # its thread has decided to end
         self.replaced = False  # by a wider stream that was acknowledged
         self.retired = False  # and has nothing more to say
         self.waiting_since: Optional[float] = None  # since when it waits for the next message; None while it works on one
@@ -204,7 +205,8 @@ class Reader:
                 order = self._next_order_locked()
                 streams = self._give_up_locked()
             elif self._run is None:
-                self._leaving = [run for run in self._leaving if run.worker is not None and run.worker.alive]
+                # Not whether its thread runs: one that has decided to end runs for a while yet.
+                self._leaving = [run for run in self._leaving if not run.over]
                 if len(self._leaving) >= _LEAVING_AT_MOST:
                     # The server hangs, and with it those who were given up. One of them goes on instead of one more.
                     self._run = self._leaving.pop()
@@ -282,6 +284,7 @@ class Reader:
             _log.exception("the reader of %s failed by an error of its own", self._name)
             with self._lock:
                 current = self._is_current_locked(run)
+                run.over = True
                 order = self._next_order_locked()
                 self._next_order_locked()  # for what is told second
                 if run is self._run:
@@ -311,6 +314,7 @@ class Reader:
         while True:
             with self._lock:
                 if not self._is_current_locked(run):
+                    run.over = True
                     return
                 run.asked = self._wanted
             if self._widened(run):
@@ -323,6 +327,7 @@ class Reader:
                 ending = Ending("error", ProtocolError("an error of mcp_sync itself: see the log"))
             with self._lock:
                 if not self._is_current_locked(run):
+                    run.over = True
                     lost = run.live and run.replaced and not run.retired and not self._closed
                     break
                 if run is self._successor and self._run is not None and self._run.live:
@@ -531,7 +536,15 @@ class Reader:
         self._sink.stream_opened(order, asked, covered, catalog, gapless)
         # Only now: there is no moment at which neither of the two covers what the first did.
         if replaced is not None:
-            Worker("mcp_sync-reader-%s" % self._name, lambda: self._retire(replaced)).start()
+            try:
+                Worker("mcp_sync-reader-%s" % self._name, lambda: self._retire(replaced)).start()
+            except RuntimeError:
+                # No thread is to be had at the moment: it is ended at once, whatever it may still have had to say.
+                with self._lock:
+                    replaced.retired = True
+                if replaced.stream is not None:
+                    replaced.stream.exchange.interrupt()
+                self._sink.notice_lost()
         self._start(further)
         return True
 

@@ -160,7 +160,7 @@ def test_a_server_that_does_not_read_is_late_as_well(tls: bool) -> None:
 def test_a_server_that_reads_a_little_at_a_time_is_late_as_well(tls: bool) -> None:
     def script(peer: Peer) -> None:
         peer._sock.settimeout(BOUND)
-        while peer._sock.recv(4096):
+        while peer._sock.recv(512):
             peer._server.pace()
 
     with server_of(script, tls) as server:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Set
 
 import pytest
 from rawserver import BOUND, Outcome
@@ -105,14 +105,24 @@ def files() -> int:
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
+def children() -> "Set[int]":
+    """The processes that this one has started and not yet waited for."""
+    found: Set[int] = set()
+    for name in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else []:
+        try:
+            with open("/proc/self/task/%s/children" % name) as file:
+                found.update(map(int, file.read().split()))
+        except OSError:
+            pass  # a thread that has just ended, or a system that does not say
+    return found
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> "Iterator[None]":
-    before = files()
+    open_before, children_before = files(), children()
     yield
-    assert files() == before, "files are left open"
-    if hasattr(os, "waitpid"):
-        with pytest.raises(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
+    assert files() == open_before, "files are left open"
+    assert not children() - children_before, "children are left, running or not"
 
 
 # -- what a child prints ----------------------------------------------------------------------------------------------
