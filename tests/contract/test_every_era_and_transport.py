@@ -1,20 +1,72 @@
 """One suite of behaviour over every combination of era and transport: what a program may rely on holds for all of them."""
 
 import threading
-from typing import Any, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
-from combinations import BOUND, CONFIG, LIMITS, README, client_of, next_change
 
-from mcp_sync import AuthorizationError, Client, MCPSyncError, ResourceNotFound, StaleError, State
-from mcp_sync.testing import StdioServer, faults
+from mcp_sync import AuthorizationError, Change, Client, MCPSyncError, ResourceNotFound, StaleError, State
+from mcp_sync.testing import Server, StdioServer
 
-BROKEN = faults.JsonRpcError(-32603, "broken", http_status=200)
+CONFIG = "docs://service/config"
+README = "docs://service/readme"
+BOUND = 15.0
+
+COMBINATIONS: Dict[str, Callable[[], Any]] = {
+    "modern, HTTP": lambda: Server(),
+    "modern, HTTP, answers as streams": lambda: Server(answer="sse"),
+    "modern, stdio": lambda: StdioServer(eras=("modern",)),
+    "legacy, HTTP, sessions": lambda: Server(eras=("legacy",), sessions=True),
+    "legacy, HTTP, sessions, answers as streams": lambda: Server(eras=("legacy",), sessions=True, answer="sse"),
+    "legacy, HTTP, no sessions": lambda: Server(eras=("legacy",), sessions=False),
+    "legacy, HTTP+SSE": lambda: Server(eras=("legacy",), transport="http+sse"),
+    "legacy, stdio": lambda: StdioServer(eras=("legacy",)),
+    "both eras, HTTP": lambda: Server(eras=("modern", "legacy")),
+    "modern, HTTP, cannot notify": lambda: Server(subscribe=False, list_changed=False),
+    "legacy, HTTP, cannot notify": lambda: Server(eras=("legacy",), subscribe=False, list_changed=False),
+}
+
+
+@pytest.fixture(params=sorted(COMBINATIONS))
+def combination(request: Any) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def server(combination: str) -> Iterator[Any]:
+    with COMBINATIONS[combination]() as server:
+        server.add(CONFIG, "colour = blue", mime_type="text/plain")
+        server.add(README, "# Read me")
+        yield server
+
+
+@pytest.fixture
+def notifies(combination: str) -> bool:
+    return "cannot" not in combination
+
+
+def client_of(server: Any, **options: Any) -> Client:
+    target = server.command if isinstance(server, StdioServer) else server.url
+    defaults: Dict[str, Any] = {"throttle": 0.01, "poll_interval": 0.1, "poll_after": 60.0, "timeout": BOUND}
+    return Client(target, **{**defaults, **options})
+
+
+@pytest.fixture
+def client(server: Any) -> Iterator[Client]:
+    with client_of(server) as client:
+        yield client
+
+
+def next_change(watch: Any, kind: str = "updated") -> Change:
+    for change in watch.changes(timeout=BOUND):
+        if change.kind == kind:
+            return change  # type: ignore[no-any-return]
+    raise AssertionError("no change came: %s" % watch.status)
 
 
 def test_the_era_is_found_out_and_everything_can_be_read(server: Any, client: Client, combination: str) -> None:
     assert client.discover().server_info.name
-    assert client.list_resources().uris == (CONFIG, README, LIMITS)
+    assert client.list_resources().uris == (CONFIG, README)
     assert len(client.list_resource_templates()) == 0
     result = client.read_resource(CONFIG)
     assert (result.text, result.mime_type, result.stale) == ("colour = blue", "text/plain", False)
@@ -81,13 +133,19 @@ def test_gaps_are_assumed_to_hide_changes(server: Any, client: Client, notifies:
 
 def test_old_data_is_labelled(server: Any, client: Client) -> None:
     client.read_resource(CONFIG)
-    server.inject(BROKEN, method="resources/read", times=None)
+    server.inject(server_error, method="resources/read", times=None)
     with pytest.raises(MCPSyncError):
         client.read_resource(CONFIG)
     copy = client.read_resource(CONFIG, stale_ok=True)
     assert (copy.text, copy.stale) == ("colour = blue", True) and copy.age >= 0
     with pytest.raises(StaleError):
         client.read_resource(CONFIG, stale_ok=True, max_stale=0.0)
+
+
+def server_error(call: Any) -> Any:
+    from mcp_sync.testing import faults
+
+    return faults.JsonRpcError(-32603, "broken", http_status=200)(call)
 
 
 def test_access_is_checked_again_and_what_is_gone_leaves_no_copy(server: Any, client: Client) -> None:
@@ -99,13 +157,15 @@ def test_access_is_checked_again_and_what_is_gone_leaves_no_copy(server: Any, cl
 
 
 def test_a_refusal_leaves_no_copy(server: Any, client: Client) -> None:
+    from mcp_sync.testing import faults
+
     if isinstance(server, StdioServer):
         return  # over stdio there are no credentials that could be refused
     client.read_resource(README)
     server.inject(faults.Status(403), times=1)
     with pytest.raises(AuthorizationError):
         client.read_resource(README, stale_ok=True)
-    server.inject(BROKEN, method="resources/read", times=None)
+    server.inject(server_error, method="resources/read", times=None)
     with pytest.raises(MCPSyncError):
         client.read_resource(README, stale_ok=True)
 
