@@ -11,6 +11,7 @@ import http.client
 import io
 import os
 import socket
+import ssl
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, cast
 
@@ -135,6 +136,9 @@ class _Guarded(_Base):
         else:
             try:
                 super().connect()
+            except Exception as error:
+                _close_half_made(error)
+                raise
             finally:
                 guard.connected()
         if isinstance(self.sock, socket.socket):
@@ -192,6 +196,19 @@ class _Guarded(_Base):
         for begin in range(0, len(view), _PIECE):
             self.sock.settimeout(guard.seconds())
             super().send(view[begin : begin + _PIECE])
+
+
+def _close_half_made(error: Exception) -> None:
+    """Close what ssl was about to make of a socket when the other side went away.
+
+    It then leaves the descriptor open in an object that nobody has, but for the traceback of the error.
+    """
+    traceback = error.__traceback__
+    while traceback is not None:
+        made = traceback.tb_frame.f_locals.get("self")
+        if isinstance(made, ssl.SSLSocket):
+            made.close()
+        traceback = traceback.tb_next
 
 
 class _Connection(_Guarded, HTTPConnection):

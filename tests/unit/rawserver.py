@@ -155,7 +155,17 @@ class Peer:
 
     def start_tls(self, context: ssl.SSLContext) -> None:
         """Speak TLS from here on."""
-        self._sock = self._server.swapped(self._sock, context.wrap_socket(self._sock, server_side=True))
+        try:
+            self._sock = self._server.swapped(self._sock, context.wrap_socket(self._sock, server_side=True))
+        except OSError as error:
+            traceback = error.__traceback__
+            while traceback is not None:
+                # What was made before the client went away is in the frames of the error alone.
+                made = traceback.tb_frame.f_locals.get("self")
+                if isinstance(made, ssl.SSLSocket):
+                    made.close()
+                traceback = traceback.tb_next
+            raise Ended() from error
 
 
 class RawServer:

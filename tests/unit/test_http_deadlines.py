@@ -519,25 +519,27 @@ def test_a_transport_that_was_closed_begins_nothing() -> None:
         assert not caught.value.may_have_run and server.connections == 0
 
 
-def test_a_transport_closed_at_any_moment_leaves_no_call_hanging() -> None:
-    # Many times, since the moment between being opened and being closed is short.
+def test_a_transport_closed_at_any_moment_leaves_no_call_hanging(tls: bool) -> None:
+    # Each time a little later: before it is opened, while it connects, while it asks, while it waits.
     def script(peer: Peer) -> None:
         peer.request()
         peer.wait_gone()
 
-    with RawServer(script) as server:
-        for _ in range(100):
-            door = transport(server.url)
-            barrier = threading.Barrier(2)
+    moment = threading.Event()
+    with server_of(script, tls) as server:
+        for number in range(100):
+            door = door_to(server)
+            together = threading.Barrier(2)
 
             def call() -> Any:
-                barrier.wait(BOUND)
+                together.wait(BOUND)
                 return messages(door, timeout=3600.0)
 
             outcome = Outcome(call)
-            barrier.wait(BOUND)
+            together.wait(BOUND)
+            moment.wait(number * 3e-5)
             door.close()
-            assert isinstance(outcome.error(), TransportError)
+            assert type(outcome.error()) is TransportError
 
 
 def test_an_interruption_that_comes_late_does_not_hit_the_next_exchange() -> None:
