@@ -52,6 +52,8 @@ class Connection:
             transport, fallback, client_info, handlers or {}, capabilities or {}, RequestIds(), era
         )
         self._session: Optional[Session] = None if self._negotiator.finds_out else self._negotiator.first()
+        #: How often the server was found to be legacy, and greeted.
+        self.greetings = 0
         self._closed = False
         self._made_anew()
         _fork.register(self)
@@ -131,15 +133,21 @@ class Connection:
                 if not tries:
                     raise self._not_repeated(gone, "the stream of notices") from gone
 
-    def look_again(self) -> None:
+    def look_again(self, greetings: int) -> None:
         """Have the next request find out anew what the server speaks, if nothing else would tell.
 
         A legacy server without sessions can be replaced by a better one, and nobody notices: it refuses nothing.
+
+        :param greetings: what :attr:`greetings` was when there was reason for this. A server that was greeted since has been
+            looked at.
         """
-        session = self._session
-        if not isinstance(session, LegacySession) or session.has_streams or not self._negotiator.may_be_modern:
-            return
-        self._forget(session)
+        with self._changed:
+            session = self._session
+            if greetings != self.greetings or not isinstance(session, LegacySession):
+                return
+            if session.has_streams or not self._negotiator.may_be_modern:
+                return
+            self._session = None
         session.close(Deadline(0.5, "the goodbye"))
 
     def close(self) -> None:
@@ -246,6 +254,7 @@ class Connection:
                 closed = self._closed
                 if not closed:
                     self._session = session
+                    self.greetings += session is not None
                 self._greeting = False
                 self._changed.notify_all()
         if closed:

@@ -1,5 +1,6 @@
 """How streams end, and that every ending is noticed, told apart, and mended without being asked."""
 
+import threading
 from typing import Any, Iterator, List
 
 import pytest
@@ -161,3 +162,53 @@ def test_what_is_no_notice_is_ignored_and_the_stream_lives(server: Server) -> No
         assert next_change(watch).current.text == "colour = red"  # type: ignore[union-attr]
         assert server.count("resources/read") == reads + 1
         assert server.count("subscriptions/listen") == 1
+
+
+class Attempts:
+    """Stands in for the pauses between attempts to listen: each lasts until it is let go."""
+
+    def __init__(self, monkeypatch: Any) -> None:
+        self._reached = threading.Semaphore(0)
+        self._go = threading.Semaphore(0)
+        monkeypatch.setattr(Backoff, "next", lambda _, at_least=None: self._next())
+
+    def _next(self) -> float:
+        if "mcp_sync-reader" in threading.current_thread().name:
+            self._reached.release()
+            assert self._go.acquire(timeout=20)
+        return 0.0
+
+    def wait_for_end(self) -> None:
+        """Return when an attempt has ended."""
+        assert self._reached.acquire(timeout=20)
+
+    def go_on(self) -> None:
+        """Let the next one be made."""
+        self._go.release()
+
+
+def test_a_server_that_a_read_has_greeted_after_it_came_back_is_not_greeted_again_by_the_one_who_listens(
+    monkeypatch: Any,
+) -> None:
+    attempts = Attempts(monkeypatch)
+    with Server(eras=["legacy"], subscribe=False, list_changed=False) as server:
+        server.add(CONFIG, "colour = blue")
+        with quick(server, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
+            watch.wait_until_current(timeout=10)
+            attempts.wait_for_end()
+            server.kill()
+            attempts.go_on()
+            attempts.wait_for_end()
+            assert watch.status.last_ending == "unreachable"
+            server.restart()
+            assert client.read_resource(CONFIG, cache_mode="refresh").text == "colour = blue"
+            greetings = server.count("initialize")
+            attempts.go_on()
+            attempts.wait_for_end()
+            assert watch.status.last_ending == "refused"
+            assert server.count("initialize") == greetings
+            # Then it is polled; and as nothing else would tell that it is another server by now, it is asked.
+            attempts.go_on()
+            attempts.wait_for_end()
+            assert server.count("initialize") == greetings + 1
+            attempts.go_on()
