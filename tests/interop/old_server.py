@@ -29,7 +29,7 @@ FILES = "demo://resource/static/document/"
 
 # In seconds.
 NEVER = 3600.0
-OFTEN = 0.5
+OFTEN = 0.3
 
 
 class Kind(NamedTuple):
@@ -61,7 +61,6 @@ KINDS = {
     "mcp-1.30-subscribing-http": Kind("fastmcp", MCP_1_30, "http", "2025-11-25", "subscribe", option="--subscribe"),
     "mcp-1.30-subscribing-stdio": Kind("fastmcp", MCP_1_30, "stdio", "2025-11-25", "subscribe", option="--subscribe"),
     "mcp-1.8-http": Kind("fastmcp", MCP_1_8, "http", "2024-11-05", "poll"),
-    "mcp-1.8-stdio": Kind("fastmcp", MCP_1_8, "stdio", "2024-11-05", "poll", "legacy"),
     "mcp-1.2-sse": Kind("fastmcp", MCP_1_2, "sse", "2024-11-05", "poll"),
     "mcp-1.2-stdio": Kind("fastmcp", MCP_1_2, "stdio", "2024-11-05", "poll", "legacy"),
     "mcp-2.3-legacy-http": Kind("mcpserver", OFFICIAL_PYTHON, "http", "2025-11-25", "poll", "legacy"),
@@ -72,8 +71,7 @@ KINDS = {
     "everything-sse": Kind("everything", EVERYTHING, "sse", "2025-11-25", "subscribe"),
     "everything-stdio": Kind("everything", EVERYTHING, "stdio", "2025-11-25", "subscribe"),
 }
-# What only one test is about is not among those that all are.
-ALL = [name for name in KINDS if name != "mcp-1.8-stdio"]
+ALL = list(KINDS)
 
 
 def kinds(**wanted):
@@ -103,7 +101,9 @@ class OldServer(Served):
         else:
             self.texts = dict(TEXTS)
             prefix, suffix = "docs://service/", ""
-        self.config, self.readme, self.missing = (prefix + word + suffix for word in ("config", "readme", "missing"))
+        self.config, self.readme, self.limits, self.missing = (
+            prefix + word + suffix for word in ("config", "readme", "limits", "missing")
+        )
         #: What :meth:`add_document` adds.
         self.added = "demo://resource/session/added" if self.kind.program == "everything" else prefix + "added"
         self._command = self._prepare()

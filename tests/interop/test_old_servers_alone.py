@@ -3,8 +3,8 @@
 What is observed here and matters to a client:
 
 * A modern question is answered by the Python SDK 1.x with 400, -32600 and the id ``"server-error"``; by ``everything``
-  with 400, -32000 and no id. Over stdio it is -32602, -32601, or nothing: 1.2 and 1.8 fall silent for good, and end
-  when the next line comes.
+  with 400, -32000 and no id. Over stdio it is -32602, -32601, or nothing: 1.2 (and 1.8) fall silent for good, and
+  end when the next line comes.
 * A session that is not known is 404 from 1.30 and 2.3, 400 in plain text from 1.8, 400 with -32000 from ``everything``.
   The stateless legacy wire of the TypeScript SDK has none, and answers everybody.
 * No revision is a matter of the transport: 1.8 speaks 2024-11-05 over streamable HTTP, ``everything`` speaks 2025-11-25
@@ -78,7 +78,6 @@ class OverStdio(NamedTuple):
 OVER_STDIO = {
     "mcp-1.30-stdio": OverStdio(-32602, False, 0),
     "mcp-1.30-subscribing-stdio": OverStdio(-32602, True, 0),
-    "mcp-1.8-stdio": OverStdio("nothing", False, 0),
     "mcp-1.2-stdio": OverStdio("nothing", False, 0),
     "mcp-2.3-stdio": OverStdio(None, False, -32602),
     "typescript-stdio": OverStdio(None, False, -32602),
@@ -88,7 +87,7 @@ OVER_STDIO = {
 
 def test_every_kind_of_server_is_looked_at():
     assert sorted(OVER_HTTP) == sorted(kinds(transport="http"))
-    assert sorted(OVER_STDIO) == sorted(name for name, kind in KINDS.items() if kind.transport == "stdio")
+    assert sorted(OVER_STDIO) == sorted(kinds(transport="stdio"))
 
 
 def code(answer) -> Optional[int]:
