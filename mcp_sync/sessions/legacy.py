@@ -1,25 +1,18 @@
-"""Speaking with a server once it is known how: one class for each era, on any transport.
+"""A legacy session: begun by a handshake, with subscriptions and a stream of its own; it can be gone at any moment."""
 
-A modern "session" is no more than the era itself, since every request stands alone. A legacy one begins with a handshake, has
-subscriptions and a stream of its own, and can be gone at any moment.
-"""
-
-import abc
 import collections
 import logging
-import re
 import threading
 import weakref
-from typing import Any, Callable, Counter, Deque, Dict, List, Mapping, NoReturn, Optional, Set, Union
+from typing import Any, Callable, Counter, Dict, List, Mapping, NoReturn, Optional, Set, Union
 
-from . import _fork
-from ._backoff import Backoff
-from ._deadline import Deadline
-from ._worker import Worker
-from .eras.base import Ended, Era, error_parts
-from .eras.legacy import Legacy
-from .eras.modern import Modern
-from .errors import (
+from .. import _fork
+from .._backoff import Backoff
+from .._deadline import Deadline
+from .._worker import Worker
+from ..eras.base import error_parts
+from ..eras.legacy import Legacy
+from ..errors import (
     AuthorizationError,
     MCPSyncError,
     NotSupported,
@@ -30,198 +23,22 @@ from .errors import (
     TransportError,
     beginning_of,
 )
-from .jsonrpc import FOREIGN, METHOD_NOT_FOUND, SAME, Request, RequestIds, Response, classify_id, encode
-from .notices import Acknowledged, Notice, SubscriptionFilter
-from .transports.base import ChannelLost, Exchange, Outgoing, Received, Transport
+from ..jsonrpc import METHOD_NOT_FOUND, Request, RequestIds, Response
+from ..notices import Acknowledged, SubscriptionFilter
+from ..transports.base import ChannelLost, Exchange, Outgoing, Received, Transport
+from .answering import Answering
+from .base import Handlers, Said, Session, SessionGone, Stream, answer_to, speaks_of_no_session
 
-__all__ = ["Handlers", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream", "speaks_of_no_session"]
+__all__ = ["LegacySession"]
 
 _log = logging.getLogger("mcp_sync")
 
-#: Answers the server's own requests (legacy): from method to a function of the parameters that returns the result.
-Handlers = Mapping[str, Callable[[Dict[str, Any]], Dict[str, Any]]]
-
-#: What a message on a stream says; None for nothing of interest.
-Said = Union[Notice, Ended, ProtocolError, None]
-
-#: How many requests of a server are answered at the same time, and how many may wait for that.
-_ANSWERERS = 16
-_MAX_ASKED = 1000
 #: How long the beginning of a session waits for the stream on which the server asks, in seconds.
 _EAR_PATIENCE = 2.0
 #: How often a broken answer is asked for again without any progress.
 _MAX_RESUMPTIONS = 10
-
-# In which words servers say that they do not know a session.
-_GONE_WORDS = re.compile(
-    r"session\b.{0,60}\b(not found|not exist|expired|terminated|invalid|unknown|closed|gone|no longer|not valid)"
-    r"|\b(no|invalid|unknown|missing|expired|find|such)( (a|the|any|valid|active|such|mcp))*[ -]session"
-    r"|\b(server|session|client|connection) (is |was |has )?not (been )?(yet )?initiali[sz]ed"
-    r"|before initiali[sz]ation|initiali[sz]ation (was|is) not",
-    re.IGNORECASE | re.DOTALL,
-)
-# Codes under which they do so where the HTTP status says that all is well.
+# Codes under which servers say that a session is gone where the HTTP status says that all is well.
 _GONE_CODES = (-32000, -32001, -32600)
-
-
-def speaks_of_no_session(text: str) -> bool:
-    """Return whether these are the words in which servers say that they do not know a session, or had no handshake."""
-    return _GONE_WORDS.search(text) is not None
-
-
-class SessionGone(TransportError):
-    """The server does not know the session any more. Never reaches a user: a new one is begun."""
-
-
-class Stream(abc.ABC):
-    """An open stream of notices. Iterates over what is said on it, for ever or until it breaks; the first thing is an
-    :class:`~mcp_sync.notices.Acknowledged`, unless something came before it. One thread iterates and closes.
-
-    :param exchange: what it comes through: for limits, interruptions, and how it ended.
-    """
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-
-    @abc.abstractmethod
-    def next(self) -> Said:
-        """Return what the next message says.
-
-        :raises StopIteration: if the stream is over.
-        :raises TransportError: if it broke.
-        """
-
-    def widen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Optional[SubscriptionFilter]:
-        """Ask for more on this stream; return what is granted, or None if that takes a stream of its own. Any thread."""
-        return None
-
-    def close(self) -> None:
-        """End it. Only the thread that iterates."""
-        self.exchange.close()
-
-
-class Session(abc.ABC):
-    """What all eras can do. Any thread."""
-
-    era: Era
-    transport: Transport
-
-    @abc.abstractmethod
-    def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
-        """Send one request and return its result.
-
-        :raises SessionGone: if a new session has to be begun first.
-        :raises MCPSyncError: whatever else went wrong.
-        """
-
-    @abc.abstractmethod
-    def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
-        """Open a stream of notices.
-
-        :raises SessionGone: if a new session has to be begun first.
-        :raises MCPSyncError: whatever else went wrong.
-        """
-
-    def close(self, deadline: Deadline) -> None:
-        """Say goodbye, if the era knows such a thing."""
-
-
-def answer_to(exchange: Exchange, request: Outgoing, era: Era, where: str, asked: Callable[[Request], None]) -> Dict[str, Any]:
-    """Read an exchange to its response, and return the result.
-
-    :param asked: called for each request of the server's that comes before.
-    """
-    method = str(request.message.get("method"))
-    unreadable: Optional[ProtocolError] = None
-    try:
-        for message in exchange:
-            if isinstance(message, Response):
-                _check_id(request.message["id"], message, method, where, exchange)
-                return era.result(request, message, exchange)
-            if isinstance(message, ProtocolError):
-                _log.warning("skipped a message before the answer to %s: %s", method, message)
-                unreadable = message
-            elif isinstance(message, Request):
-                asked(message)
-            else:
-                _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
-    except RequestTimeout:
-        raise
-    except TransportError as ended:
-        # What was skipped may have been the answer, and tells more than that there was none.
-        if unreadable is None or exchange.interrupted:
-            raise
-        raise unreadable from ended
-    raise ProtocolError("%s answered %s with a message that is no answer" % (where, method))
-
-
-def _check_id(sent: int, message: Response, method: str, where: str, exchange: Exchange) -> None:
-    came = message.id
-    fits = classify_id(sent, came)
-    # A refusal may come from where the request was not even read, with any words for an id ("server-error").
-    refused = message.error is not None and (exchange.status or 0) >= 400 and not isinstance(came, (int, float))
-    if fits == FOREIGN and not refused:
-        # Whatever it came over is out of step: it must not serve another request.
-        exchange.interrupt()
-        raise ProtocolError(
-            "%s answered %s with the answer to another request (id %s instead of %d)"
-            % (where, method, beginning_of(came), sent)
-        )
-    if fits != SAME:
-        level = logging.DEBUG if refused or came is None else logging.INFO
-        _log.log(level, "%s answered %s with id %s for %d", where, method, beginning_of(came), sent)
-
-
-# -- modern -----------------------------------------------------------------------------------------------------------
-
-
-class ModernSession(Session):
-    """Modern: no state at all.
-
-    :param transport: how messages move.
-    :param era: the revision.
-    :param ids: where request ids come from.
-    """
-
-    def __init__(self, transport: Transport, era: Modern, ids: RequestIds) -> None:
-        self.transport = transport
-        self.era: Modern = era
-        #: The channel on which the server showed that it is modern, where the transport has such; None before that.
-        self.channel: Optional[int] = None
-        self._ids = ids
-
-    def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
-        outgoing = self.era.request(self._ids.next(), method, params)
-        with self.transport.exchange(outgoing, deadline) as exchange:
-            return answer_to(exchange, outgoing, self.era, self.transport.where, self._asked)
-
-    def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
-        request_id = self._ids.next()
-        outgoing = self.era.listen(request_id, wanted)
-        return _ModernStream(self.transport.exchange(outgoing, deadline), self.era, request_id)
-
-    def _asked(self, request: Request) -> None:
-        _log.warning("ignored a request of the server's (%s): this revision has none", beginning_of(request.method))
-
-
-class _ModernStream(Stream):
-    def __init__(self, exchange: Exchange, era: Modern, request_id: int) -> None:
-        super().__init__(exchange)
-        self._era = era
-        self._request_id = request_id
-
-    def next(self) -> Said:
-        message = next(self.exchange)
-        if isinstance(message, ProtocolError):
-            return message
-        said = self._era.notice(self._request_id, message)
-        if isinstance(said, Ended) and said.error is not None:
-            said.error.status = self.exchange.status
-            said.error.retry_after = self.exchange.retry_after
-        return said
-
-
-# -- legacy -----------------------------------------------------------------------------------------------------------
 
 
 class LegacySession(Session):
@@ -241,11 +58,11 @@ class LegacySession(Session):
         #: Whether it serves one stream and ends with it.
         self.private = False
         self._ids = ids
-        self._handlers = handlers
         self._over = threading.Event()
         self._made_anew()
         if transport.shared_channel:
             transport.on_unclaimed = self._unclaimed
+        self.answering = Answering(transport, handlers, lambda: self.era, lambda: self.gone)
         _fork.register(self)
 
     def _made_anew(self) -> None:
@@ -254,8 +71,6 @@ class LegacySession(Session):
         self._claimed = False
         self._subscribed: Counter[str] = collections.Counter()  # how many streams want each
         self._last_event_id: Optional[str] = None
-        self._asked: Deque[Request] = collections.deque()
-        self._answerers: Set[Worker] = set()
         self._siblings: "weakref.WeakSet[LegacySession]" = weakref.WeakSet()
         self._ear: Optional[Worker] = None
 
@@ -288,7 +103,7 @@ class LegacySession(Session):
         session = cls(transport, Legacy("", None, channel), ids, handlers)
         session.private = private
         with transport.exchange(outgoing, deadline) as exchange:
-            result = answer_to(exchange, outgoing, session.era, transport.where, session._answer_elsewhere)
+            result = answer_to(exchange, outgoing, session.era, transport.where, session.answering.elsewhere)
             session_id = exchange.headers.get("Mcp-Session-Id") or None
         if session_id is not None and not all("\x21" <= char <= "\x7e" for char in session_id):
             raise ProtocolError(
@@ -319,7 +134,7 @@ class LegacySession(Session):
                 raise SessionGone("the session is over", may_have_run=False)
             return self.described
         # In the thread of the call, as the calls of a program are.
-        return self._call(method, params, deadline, self._answer)
+        return self._call(method, params, deadline, self.answering.here)
 
     def _call(
         self, method: str, params: Dict[str, Any], deadline: Deadline, asked: Callable[[Request], None]
@@ -384,7 +199,7 @@ class LegacySession(Session):
             if status in (400, 404, 405, 501) and self._says_gone(error, ""):
                 # Some servers have no such address. Only a request tells the difference.
                 try:
-                    self._call("ping", {}, deadline, self._answer_elsewhere)
+                    self._call("ping", {}, deadline, self.answering.elsewhere)
                 except ServerError:
                     pass  # it has no ping, but knows the session
             else:
@@ -460,7 +275,7 @@ class LegacySession(Session):
             exchange.limit(Deadline(None))
             for message in exchange:
                 if isinstance(message, Request):
-                    self._answer_elsewhere(message)
+                    self.answering.elsewhere(message)
         except MCPSyncError as error:
             _log.debug("%s", error)
         finally:
@@ -492,7 +307,7 @@ class LegacySession(Session):
             if self.gone:
                 return
             self._over.set()
-            answerers = list(self._answerers)
+            answerers = self.answering.threads
             if self._ear is not None:
                 answerers.append(self._ear)
         for exchange in list(self._streams):
@@ -564,7 +379,7 @@ class LegacySession(Session):
         if self._can("resources", "subscribe"):
             for uri in sorted(wanted.resource_subscriptions):
                 try:
-                    self._call("resources/subscribe", {"uri": uri}, deadline, self._answer_elsewhere)
+                    self._call("resources/subscribe", {"uri": uri}, deadline, self.answering.elsewhere)
                 except ServerError as error:
                     _log.info("%s does not let %s be subscribed to: %s", self.transport.where, uri, error)
                     if error.code == METHOD_NOT_FOUND:
@@ -604,7 +419,7 @@ class LegacySession(Session):
             if self.gone:
                 return
             try:
-                self._call("resources/unsubscribe", {"uri": uri}, deadline, self._answer_elsewhere)
+                self._call("resources/unsubscribe", {"uri": uri}, deadline, self.answering.elsewhere)
             except MCPSyncError:
                 return  # a courtesy; the end of the session does the same
 
@@ -613,64 +428,7 @@ class LegacySession(Session):
     def _unclaimed(self, message: Received) -> None:
         """Take what came on a shared channel and belongs to no request. Called by the thread that reads the channel."""
         if isinstance(message, Request):
-            self._answer_elsewhere(message)
-
-    def _answer(self, request: Request) -> None:
-        """Answer a request of the server's, in this thread."""
-        try:
-            self._send_answer(self._reply_to(request))
-        except MCPSyncError as error:
-            _log.warning("could not answer %s of %s: %s", beginning_of(request.method), self.transport.where, error)
-
-    def _reply_to(self, request: Request) -> Outgoing:
-        if request.method == "ping":
-            return self.era.reply(request.id, {})
-        handler = self._handlers.get(request.method)
-        if handler is None:
-            told = {"code": METHOD_NOT_FOUND, "message": "Method not found: %s" % beginning_of(request.method)}
-            return self.era.reply(request.id, None, told)
-        try:
-            result = handler(request.params)
-            if not isinstance(result, dict):
-                raise TypeError("the handler of %s has to return a dict, not %r" % (request.method, result))
-            encode(result)
-            return self.era.reply(request.id, result)
-        except Exception as error:
-            # The boundary between a user's code and ours: the server has to be told something.
-            _log.exception("the handler of %s failed", request.method)
-            return self.era.reply(request.id, None, {"code": -32603, "message": beginning_of(str(error))})
-
-    def _send_answer(self, reply: Outgoing) -> None:
-        self.transport.send(reply, Deadline(10.0, "the answer to a request of the server's"))
-
-    def _answer_elsewhere(self, request: Request) -> None:
-        """Answer in a thread for that: the one that reads must not wait, and never runs a user's code."""
-        with self._lock:
-            if self.gone or len(self._asked) >= _MAX_ASKED:
-                return
-            if request.method == "ping":
-                self._asked.appendleft(request)  # who asks whether one lives must not wait for a user
-            else:
-                self._asked.append(request)
-            if len(self._answerers) >= _ANSWERERS:
-                return
-            # One for each: a handler that calls the server may cause the next question, and waits for its answer.
-            start = Worker("mcp_sync-answers", lambda: self._answer_all(start))
-            self._answerers.add(start)
-        start.start()
-
-    def _answer_all(self, worker: Worker) -> None:
-        try:
-            while True:
-                with self._lock:
-                    if not self._asked or self.gone:
-                        self._answerers.discard(worker)
-                        return
-                    request = self._asked.popleft()
-                self._answer(request)
-        finally:
-            with self._lock:
-                self._answerers.discard(worker)
+            self.answering.elsewhere(message)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -757,7 +515,7 @@ class _LegacyStream(Stream):
         if isinstance(message, ProtocolError):
             return message
         if isinstance(message, Request):
-            self._session._answer_elsewhere(message)
+            self._session.answering.elsewhere(message)
             return None
         return self._session.era.notice(message)
 
