@@ -16,8 +16,10 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
 * ``_eventstream``, ``_pending``, ``transports``: how messages move.
 * ``cache``: entries, sequence, floor, generation, single flight; knows no protocol and no network.
+* ``calling``: what goes along with one request: progress, cancellation, limits.
 * ``eras``, ``sessions``, ``negotiate``, ``connection``: what messages mean; speaking with a server once it is known how; finding
   that out; one server.
+* ``elicitation``, ``inputs``, ``calls``: what a user answers; who answers what a server asks for; one request to its end.
 * ``reads``: what can be read, and the one way to read it, through the cache.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
@@ -27,9 +29,11 @@ The map, from the bottom up; a file imports only from rows below its own:
 import logging
 
 from ._version import __version__
+from .calling import Cancellation, LogMessage, Progress
 from .client import Client
 from .errors import (
     AuthorizationError,
+    Cancelled,
     ClientClosed,
     InputRequired,
     MCPSyncError,
@@ -70,6 +74,8 @@ from .watch import Change, Held, Snapshot, Watch
 __all__ = [
     "AuthorizationError",
     "BlobResourceContents",
+    "Cancellation",
+    "Cancelled",
     "Change",
     "Client",
     "ClientClosed",
@@ -81,10 +87,12 @@ __all__ = [
     "ListResourceTemplatesResult",
     "ListResourcesResult",
     "Listening",
+    "LogMessage",
     "MCPSyncError",
     "MessageTooLarge",
     "Notice",
     "NotSupported",
+    "Progress",
     "PromptsListChanged",
     "ProtocolError",
     "ReadResourceResult",

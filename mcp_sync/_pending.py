@@ -21,6 +21,10 @@ __all__ = ["Pending", "Share"]
 #: A share whose owner does not fetch its messages holds so many, and then fails: memory is bounded.
 _MAX_WAITING = 100000
 
+#: Progress and log messages are no answer to anything: of those that are not fetched, so many are kept.
+_MAX_CHATTER = 1000
+_CHATTER = frozenset(["notifications/progress", "notifications/message"])
+
 _SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 #: Told by a stream of notices: what says so without naming the stream may have been meant for any of them.
@@ -126,6 +130,8 @@ class Share(Exchange):
             self.heard_at = time.time()
             if self._error is not None or self._answered:
                 return  # behind a loss nothing counts, and behind the response comes nothing
+            if len(self._messages) >= _MAX_CHATTER and isinstance(message, Notification) and message.method in _CHATTER:
+                return
             if len(self._messages) >= _MAX_WAITING:
                 self._messages.clear()
                 self._error = TransportError(
@@ -286,6 +292,9 @@ class Pending:
         named, share = self._named_locked(message)
         if share is not None:
             return [share]
+        if message.method == "notifications/message":
+            # They do not say for which request they are: for all in progress.
+            return self._rest + [share for share in self._shares.values() if not share.streaming]
         if named or message.method not in _NOTICES:
             return list(self._rest)
         # Servers that forget to say for which stream a notice is: for all.

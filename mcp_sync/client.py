@@ -1,14 +1,18 @@
 """``Client``: the verbs, and who owns what."""
 
+import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 from urllib.parse import urlsplit
 
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
+from .calling import CallOptions
+from .calls import Calls
 from .connection import Connection
-from .errors import ClientClosed, MCPSyncError, NotSupported
+from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported
+from .inputs import Handler, Inputs, Root
 from .listening import Listening
 from .notices import SubscriptionFilter
 from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
@@ -28,6 +32,8 @@ from .upkeep import Upkeep, UpkeepOptions
 from .watch import Change, Watch
 
 __all__ = ["Client"]
+
+_T = TypeVar("_T")
 
 #: How long close() waits for threads to end, in seconds.
 _CLOSE_WAIT = 1.0
@@ -67,10 +73,16 @@ class Client:
     :param cert: as in ``requests``: a client certificate.
     :param proxies: as in ``requests``; None to take them from the environment.
     :param era: ``"auto"`` to find out what the server speaks; ``"modern"`` or ``"legacy"`` to try nothing else.
-    :param roots: what a legacy server is told of the program's root directories: URIs, or the protocol's ``Root`` objects.
-    :param on_sampling: answers a legacy server's ``sampling/createMessage``: a function from its parameters to the result.
-    :param on_elicitation: answers a legacy server's ``elicitation/create``, likewise. These run in the thread of the call that
-        the server asks in, or in one of their own if it asks unprompted.
+    :param roots: what a server is told of the program's root directories: URIs, or the protocol's ``Root`` objects.
+    :param on_sampling: answers ``sampling/createMessage``: a function from its parameters to the protocol's result.
+    :param on_elicitation: answers ``elicitation/create``: a function from its parameters to the values of the form; what it leaves
+        out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's whole result is
+        taken as it is. These functions run in the thread of the call that the server asks in, or in one of their own if a legacy
+        server asks unprompted.
+    :param elicitation_modes: what ``on_elicitation`` can do: ``"form"``, ``"url"``, or both.
+    :param input_required_max_rounds: how often a server may ask for input before it answers one request.
+    :param max_timeout: seconds that a call may take in all, however much progress it makes and however long it takes a user to
+        answer what the server asks meanwhile; None for no limit.
     :param client_info: the name and version that the server is told; this package's by default.
     :raises ValueError: for a URL or a header that cannot be sent.
     """
@@ -102,9 +114,12 @@ class Client:
         cert: Any = None,
         proxies: Optional[Mapping[str, str]] = None,
         era: str = "auto",
-        roots: Iterable[Union[str, Mapping[str, Any]]] = (),
-        on_sampling: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]] = None,
-        on_elicitation: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]] = None,
+        roots: Iterable[Root] = (),
+        on_sampling: Optional[Handler] = None,
+        on_elicitation: Optional[Handler] = None,
+        elicitation_modes: Iterable[str] = ("form",),
+        input_required_max_rounds: int = 10,
+        max_timeout: Optional[float] = 3600.0,
         client_info: Optional[Mapping[str, Any]] = None
     ) -> None:
         transport: Transport
@@ -127,11 +142,13 @@ class Client:
             command = target if isinstance(target, Command) else Command(target)
             transport = Stdio(command, max_message_bytes)
         self._era = era
-        self._handlers, self._capabilities = _answers(roots, on_sampling, on_elicitation)
+        self._inputs = Inputs(roots, on_sampling, on_elicitation, elicitation_modes)
+        self._max_rounds = input_required_max_rounds
         self._share_public = share_public
         self._default_ttl = default_ttl
         self._max_stale = max_stale
         self._timeout = timeout
+        self._max_timeout = max_timeout
         self._client_info = dict(client_info or {"name": "mcp_sync", "version": __version__})
         self._upkeep_options = UpkeepOptions(
             listen,
@@ -165,10 +182,11 @@ class Client:
             transport,
             self._client_info,
             fallback=fallback,
-            handlers=self._handlers,
-            capabilities=self._capabilities,
+            handlers=self._inputs.handlers,
+            capabilities=self._inputs.capabilities,
             era=self._era,
         )
+        self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
         name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
@@ -194,7 +212,7 @@ class Client:
         other = object.__new__(type(self))
         for name in ("_share_public", "_default_ttl", "_max_stale", "_timeout", "_client_info", "_upkeep_options"):
             setattr(other, name, getattr(self, name))
-        for name in ("_era", "_handlers", "_capabilities"):
+        for name in ("_era", "_inputs", "_max_rounds", "_max_timeout"):
             setattr(other, name, getattr(self, name))
         other._set_up(
             self._transport.with_auth(auth, headers), self._fallback.with_auth(auth, headers), self._cache, principal
@@ -211,9 +229,13 @@ class Client:
         cache_mode: str = "use",
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
-        timeout: Optional[float] = None
+        timeout: Optional[float] = None,
+        input_responses: Optional[Mapping[str, Any]] = None,
+        request_state: Optional[str] = None
     ) -> ReadResourceResult:
         """Return what a resource holds: from memory if the copy there is current, from the server otherwise.
+
+        What a server tells only after it has asked for input is neither kept nor shown to anybody else.
 
         See the specification, server/resources: Reading Resources.
 
@@ -222,6 +244,9 @@ class Client:
         :param stale_ok: True to get an old copy, with ``.stale`` set, rather than an error if it cannot be read now.
         :param max_stale: the greatest age of such a copy, in seconds; the client's by default.
         :param timeout: seconds for all of it; the client's by default.
+        :param input_responses: the answers that an earlier :class:`InputRequired` asked for.
+        :param request_state: the state that it came with.
+        :raises InputRequired: if the server asks for input that nobody here can give.
         :raises ResourceNotFound: if there is no such resource.
         :raises AuthorizationError: if it may not be read with these credentials.
         :raises StaleError: if only an older copy than ``max_stale`` could be had.
@@ -238,8 +263,17 @@ class Client:
                 return cast(ReadResourceResult, entry.value)
         if not isinstance(uri, str):
             raise TypeError("a URI is a text, not %r" % (uri,))
-        result = self._get(read_query(uri), cache_mode, stale_ok, max_stale, timeout)
-        return cast(ReadResourceResult, result)
+        if input_responses is not None or request_state is not None:
+            options = self._options(timeout, input_responses=input_responses, request_state=request_state)
+            return self._asked_read(uri, lambda params: self._calls.request("resources/read", params, options))
+        try:
+            result = self._get(read_query(uri), cache_mode, stale_ok, max_stale, timeout)
+        except InputRequired as required:
+            asked = required
+        else:
+            return cast(ReadResourceResult, result)
+        options = self._options(timeout)
+        return self._asked_read(uri, lambda params: self._calls.go_on(asked, params, options))
 
     def list_resources(
         self,
@@ -335,6 +369,22 @@ class Client:
         """
         return cast(DiscoverResult, self._get(DISCOVER, cache_mode, False, None, timeout))
 
+    def ping(self, *, timeout: Optional[float] = None) -> None:
+        """Ask the server for a sign of life. Modern servers, which have no ping, are asked what they are.
+
+        :param timeout: seconds; the client's by default.
+        :raises MCPSyncError: if there is none (see :mod:`mcp_sync.errors`).
+        """
+        deadline = Deadline(self._timeout if timeout is None else timeout, "ping")
+
+        def ping() -> None:
+            if self._connection.is_legacy(deadline):
+                self._connection.call("ping", deadline=deadline)
+            else:
+                self._connection.call("server/discover", deadline=deadline)
+
+        self._while_open(ping)
+
     @property
     def protocol_version(self) -> str:
         """The protocol revision that is spoken with this server; before the first answer, the one that is tried."""
@@ -390,10 +440,9 @@ class Client:
     ) -> CacheableResult:
         if cache_mode not in ("use", "refresh", "bypass"):
             raise ValueError('cache_mode is "use", "refresh" or "bypass", not %r' % (cache_mode,))
-        self._check_open()
-        self._upkeep.revive()
         deadline = Deadline(self._timeout if timeout is None else timeout, str(query))
-        try:
+
+        def get() -> CacheableResult:
             if cache_mode == "bypass":
                 return self._reads.uncached(query, deadline)
             refresh = cache_mode == "refresh"
@@ -401,32 +450,34 @@ class Client:
                 limit = self._max_stale if max_stale is None else max_stale
                 return self._reads.get_or_stale(query, deadline, refresh, limit)
             return self._reads.get(query, deadline, refresh).result
+
+        return self._while_open(get)
+
+    def _asked_read(self, uri: str, request: Callable[[Dict[str, Any]], Dict[str, Any]]) -> ReadResourceResult:
+        """Read past the cache: what was told because of what a user answered is nobody else's."""
+        self._check_open()
+        started_at, started = time.time(), self._clock()
+        raw = self._while_open(lambda: request({"uri": uri}))
+        return ReadResourceResult.from_wire(raw, uri, started, self._clock(), started_at, self._clock, None)
+
+    def _options(self, timeout: Optional[float], max_timeout: Optional[float] = None, **more: Any) -> CallOptions:
+        return CallOptions(
+            timeout=self._timeout if timeout is None else timeout,
+            max_timeout=self._max_timeout if max_timeout is None else max_timeout,
+            **more
+        )
+
+    def _while_open(self, call: Callable[[], _T]) -> _T:
+        """Make a call; whatever becomes of it when the client is closed meanwhile is one error."""
+        self._check_open()
+        self._upkeep.revive()
+        try:
+            return call()
         except MCPSyncError as error:
-            if self._closed and not isinstance(error, ClientClosed):
+            if self._closed and not isinstance(error, (ClientClosed, Cancelled)):
                 raise ClientClosed("the client was closed during the call") from error
             raise
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClientClosed()
-
-
-def _answers(
-    roots: Iterable[Union[str, Mapping[str, Any]]],
-    on_sampling: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]],
-    on_elicitation: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]],
-) -> "Tuple[Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]], Dict[str, Any]]":
-    """Return who answers the requests of a legacy server, and the capabilities that say so."""
-    handlers: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {}
-    capabilities: Dict[str, Any] = {}
-    listed = [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
-    if listed:
-        handlers["roots/list"] = lambda params: {"roots": listed}
-        capabilities["roots"] = {}
-    if on_sampling is not None:
-        handlers["sampling/createMessage"] = on_sampling
-        capabilities["sampling"] = {}
-    if on_elicitation is not None:
-        handlers["elicitation/create"] = on_elicitation
-        capabilities["elicitation"] = {}
-    return handlers, capabilities

@@ -5,7 +5,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
-from .eras.legacy import LEGACY_VERSIONS
+from .calling import Attempt
 from .eras.modern import MODERN_VERSIONS
 from .errors import ClientClosed, MCPSyncError, RequestTimeout, ServerError, TransportError, UnsupportedVersion
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestIds
@@ -21,7 +21,17 @@ INVALID_REQUEST = -32600
 #: Requests that change nothing, and may be sent again to a server that has forgotten the session, or turned out to be other
 #: than it was.
 _READS = frozenset(
-    ["server/discover", "resources/list", "resources/templates/list", "resources/read", "tools/list", "prompts/list", "ping"]
+    [
+        "server/discover",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "tools/list",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "ping",
+    ]
 )
 
 
@@ -33,6 +43,7 @@ class Connection:
     :param fallback: the transport to try where a legacy server has nothing at its address.
     :param handlers: who answers the requests of a legacy server.
     :param capabilities: what those handlers can do, as the protocol says it.
+    :param extensions: what else can be done for a modern server, by the names of the extensions.
     :param era: ``"auto"``, ``"modern"`` or ``"legacy"``.
     """
 
@@ -44,12 +55,13 @@ class Connection:
         fallback: Optional[Transport] = None,
         handlers: Optional[Handlers] = None,
         capabilities: Optional[Mapping[str, Any]] = None,
+        extensions: Optional[Mapping[str, Any]] = None,
         era: str = "auto"
     ) -> None:
         self.transport = transport
         self._fallback = fallback
         self._negotiator = Negotiator(
-            transport, fallback, client_info, handlers or {}, capabilities or {}, RequestIds(), era
+            transport, fallback, client_info, handlers or {}, capabilities or {}, extensions or {}, RequestIds(), era
         )
         self._session: Optional[Session] = None if self._negotiator.finds_out else self._negotiator.first()
         #: How often the server was found to be legacy, and greeted.
@@ -64,26 +76,28 @@ class Connection:
         session = self._session
         return MODERN_VERSIONS[0] if session is None else session.era.version
 
-    @property
-    def is_legacy(self) -> bool:
-        """Whether the server is known to speak a legacy revision."""
-        session = self._session
-        return session is not None and session.era.version in LEGACY_VERSIONS
-
-    def call(self, method: str, params: Optional[Dict[str, Any]] = None, *, deadline: Deadline) -> Dict[str, Any]:
+    def call(
+        self,
+        method: str,
+        params: Optional[Dict[str, Any]] = None,
+        *,
+        deadline: Deadline,
+        attempt: Optional[Attempt] = None
+    ) -> Dict[str, Any]:
         """Send one request and return its result.
 
+        :param attempt: what goes along with it; its deadline is ``deadline``.
         :raises MCPSyncError: whatever went wrong (see :mod:`mcp_sync.errors`).
         """
         asked = params or {}
         # A read may be made once more for each thing that can have happened since the last one.
-        left = {"gone", "lost", "other"} if method in _READS else set()
+        left = {"gone", "lost", "other"} if method in _READS and "inputResponses" not in asked else set()
         while True:
-            session, result = self._settled(method, asked, deadline)
+            session, result = self._settled(method, asked, deadline, attempt is None)
             if result is not None:
                 return result
             try:
-                return session.call(method, asked, deadline)
+                return session.call(method, asked, deadline, attempt)
             except SessionGone as gone:
                 self._forget(session)
                 if "gone" not in left:
@@ -93,7 +107,7 @@ class Connection:
                 # Refused before anything was done, so that even what is not to be done twice is sent again.
                 session = self._other_version(session, refused, deadline)
                 try:
-                    return session.call(method, asked, deadline)
+                    return session.call(method, asked, deadline, attempt)
                 except SessionGone as gone:
                     self._forget(session)
                     raise self._not_repeated(gone, method) from gone
@@ -107,6 +121,10 @@ class Connection:
                     self._forget(session)
                 else:
                     raise
+
+    def is_legacy(self, deadline: Deadline) -> bool:
+        """Return whether the server speaks a legacy revision, found out if need be."""
+        return isinstance(self._settled("server/discover", {}, deadline)[0], LegacySession)
 
     def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
         """Open a stream of notices.
@@ -177,17 +195,20 @@ class Connection:
 
     # -- settling -----------------------------------------------------------------------------------------------------
 
-    def _settled(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Tuple[Session, Optional[Dict[str, Any]]]:
+    def _settled(
+        self, method: str, params: Dict[str, Any], deadline: Deadline, may_request: bool = True
+    ) -> Tuple[Session, Optional[Dict[str, Any]]]:
         """Return the session, found out if need be.
 
         The first caller finds out by the very request that it has to make. Who comes meanwhile does not wait for that, which
         may take long: one of them asks the server what it is, and only for this the others wait.
 
+        :param may_request: whether nothing goes along with the request, so that it may be made on the way.
         :returns: the session, and the request's result if finding out has brought it.
         """
         asks = "server/discover"
         # On a shared channel nothing but that question is asked of a server that is not known.
-        may_request = method in _READS and method != asks and not self.transport.shared_channel
+        may_request = may_request and method in _READS and method != asks and not self.transport.shared_channel
         by_request = False
         with self._changed:
             while True:

@@ -82,6 +82,7 @@ class Negotiator:
     :param client_info: the client's name and version.
     :param handlers: who answers the requests of a legacy server.
     :param capabilities: what those handlers can do, as the protocol says it.
+    :param extensions: what else can be done for a modern server, by the names of the extensions.
     :param ids: where request ids come from.
     :param era: ``"auto"``, or the only era to try.
     """
@@ -93,6 +94,7 @@ class Negotiator:
         client_info: Mapping[str, Any],
         handlers: Handlers,
         capabilities: Mapping[str, Any],
+        extensions: Mapping[str, Any],
         ids: RequestIds,
         era: str,
     ) -> None:
@@ -103,6 +105,7 @@ class Negotiator:
         self._client_info = dict(client_info)
         self._handlers = handlers
         self._capabilities = dict(capabilities)
+        self._modern_capabilities = dict(capabilities, extensions=dict(extensions)) if extensions else self._capabilities
         self._ids = ids
         self._era = era
         # Whether the server met the question what it is with silence, or ended: then it is not asked again, which would
@@ -202,7 +205,7 @@ class Negotiator:
         ) from refused
 
     def _modern(self, version: str) -> ModernSession:
-        return ModernSession(self._transport, Modern(self._client_info, {}, version), self._ids)
+        return ModernSession(self._transport, Modern(self._client_info, self._modern_capabilities, version), self._ids)
 
     def _ask(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Found:
         """Make a modern request and look at what comes back.

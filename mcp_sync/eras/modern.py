@@ -101,13 +101,14 @@ class Modern(Era):
             raise ProtocolError("the server sent a result that is no object: %s" % beginning_of(result))
         # Absent means complete: servers of earlier revisions do not know the field.
         kind = result.get("resultType", "complete")
-        if kind == "complete":
+        if kind in outgoing.result_types:
             return result
         if kind == "input_required":
             requests = result.get("inputRequests")
             state = result.get("requestState")
             raise InputRequired(
                 "the server asks for input before it answers %s" % outgoing.message.get("method"),
+                method=str(outgoing.message.get("method")),
                 input_requests=requests if isinstance(requests, dict) else {},
                 request_state=state if isinstance(state, str) else None,
             )

@@ -6,13 +6,14 @@ import re
 from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from .._deadline import Deadline
+from ..calling import Attempt
 from ..eras.base import Ended, Era
 from ..errors import ProtocolError, RequestTimeout, TransportError, beginning_of
 from ..jsonrpc import FOREIGN, SAME, Request, Response, classify_id
 from ..notices import Notice, SubscriptionFilter
 from ..transports.base import Exchange, Outgoing, Transport
 
-__all__ = ["Handlers", "Said", "Session", "SessionGone", "Stream", "answer_to", "speaks_of_no_session"]
+__all__ = ["Handlers", "Said", "Session", "SessionGone", "Stream", "answer_to", "attended", "speaks_of_no_session"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -75,9 +76,12 @@ class Session(abc.ABC):
     transport: Transport
 
     @abc.abstractmethod
-    def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
+    def call(
+        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt] = None
+    ) -> Dict[str, Any]:
         """Send one request and return its result.
 
+        :param attempt: what goes along with it; its deadline is ``deadline``.
         :raises SessionGone: if a new session has to be begun first.
         :raises MCPSyncError: whatever else went wrong.
         """
@@ -94,10 +98,30 @@ class Session(abc.ABC):
         """Say goodbye, if the era knows such a thing."""
 
 
-def answer_to(exchange: Exchange, request: Outgoing, era: Era, where: str, asked: Callable[[Request], None]) -> Dict[str, Any]:
+def attended(outgoing: Outgoing, attempt: Optional[Attempt]) -> Outgoing:
+    """Return a request with what goes along with it, but for what is in its parameters already."""
+    if attempt is None:
+        return outgoing
+    options = attempt.options
+    return outgoing._replace(
+        headers=dict(outgoing.headers, **options.headers) if options.headers else outgoing.headers,
+        begun=attempt.begun,
+        result_types=("complete", "task") if options.accept_task else outgoing.result_types,
+    )
+
+
+def answer_to(
+    exchange: Exchange,
+    request: Outgoing,
+    era: Era,
+    where: str,
+    asked: Callable[[Request], None],
+    attempt: Optional[Attempt] = None,
+) -> Dict[str, Any]:
     """Read an exchange to its response, and return the result.
 
     :param asked: called for each request of the server's that comes before.
+    :param attempt: told of each notification that does.
     """
     method = str(request.message.get("method"))
     unreadable: Optional[ProtocolError] = None
@@ -111,6 +135,10 @@ def answer_to(exchange: Exchange, request: Outgoing, era: Era, where: str, asked
                 unreadable = message
             elif isinstance(message, Request):
                 asked(message)
+                if attempt is not None:
+                    attempt.renew(exchange)  # a user may have been asked, who takes his time
+            elif attempt is not None:
+                attempt.notified(message, exchange)
             else:
                 _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
     except RequestTimeout:

@@ -10,6 +10,7 @@ from .. import _fork
 from .._backoff import Backoff
 from .._deadline import Deadline
 from .._worker import Worker
+from ..calling import Attempt
 from ..eras.base import error_parts
 from ..eras.legacy import Legacy
 from ..errors import (
@@ -27,7 +28,7 @@ from ..jsonrpc import METHOD_NOT_FOUND, Request, RequestIds, Response
 from ..notices import Acknowledged, SubscriptionFilter
 from ..transports.base import ChannelLost, Exchange, Outgoing, Received, Transport
 from .answering import Answering
-from .base import Handlers, Said, Session, SessionGone, Stream, answer_to, speaks_of_no_session
+from .base import Handlers, Said, Session, SessionGone, Stream, answer_to, attended, speaks_of_no_session
 
 __all__ = ["LegacySession"]
 
@@ -57,6 +58,7 @@ class LegacySession(Session):
         self.described: Dict[str, Any] = {}
         #: Whether it serves one stream and ends with it.
         self.private = False
+        self._log_level: Optional[str] = None  # what was asked for last
         self._ids = ids
         self._over = threading.Event()
         self._made_anew()
@@ -127,35 +129,73 @@ class LegacySession(Session):
         """Whether it is over."""
         return self._over.is_set()
 
-    def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
+    def call(
+        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt] = None
+    ) -> Dict[str, Any]:
         if method == "server/discover":
             # The handshake has said all that there is; what is asked here is whether the session is still good.
             if self.gone:
                 raise SessionGone("the session is over", may_have_run=False)
             return self.described
         # In the thread of the call, as the calls of a program are.
-        return self._call(method, params, deadline, self.answering.here)
+        if attempt is not None and attempt.options.log_level is not None:
+            self._set_log_level(attempt.options.log_level, deadline)
+        return self._call(method, params, deadline, self.answering.here, attempt)
 
     def _call(
-        self, method: str, params: Dict[str, Any], deadline: Deadline, asked: Callable[[Request], None]
+        self,
+        method: str,
+        params: Dict[str, Any],
+        deadline: Deadline,
+        asked: Callable[[Request], None],
+        attempt: Optional[Attempt] = None,
     ) -> Dict[str, Any]:
-        outgoing = self.era.request(self._ids.next(), method, params)
+        request_id = self._ids.next()
+        meta = {} if attempt is None else attempt.meta(request_id, False)
+        if meta:
+            params = dict(params, _meta={**params.get("_meta", {}), **meta})
+        outgoing = attended(self.era.request(request_id, method, params), attempt)
+        resumed = False
         try:
             with self.transport.exchange(outgoing, deadline) as exchange:
                 try:
-                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked)
+                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked, attempt)
                 except TransportError as error:
                     if exchange.last_event_id is None or exchange.interrupted or isinstance(error, RequestTimeout):
                         raise
                     broken, last_event_id, retry = error, exchange.last_event_id, exchange.retry
-        except (TransportError, ServerError) as error:
-            self._look_for_the_end(error, _uri(params))
+            resumed = True
+            deadline = deadline if attempt is None else attempt.deadline
+            return self._resume(outgoing, broken, last_event_id, retry, deadline, asked, attempt)
+        except BaseException as error:
+            if not isinstance(error, MCPSyncError) or isinstance(error, RequestTimeout) or _cancelled(attempt):
+                self._tell_that_nobody_waits(request_id, attempt)
+            elif isinstance(error, (TransportError, ServerError)):
+                self._look_for_the_end(error, _uri(params), may_have_run=resumed)
             raise
+
+    def _tell_that_nobody_waits(self, request_id: int, attempt: Optional[Attempt]) -> None:
+        """Cancel a request: in this era the end of the exchange says nothing (2025-11-25, basic/utilities/cancellation)."""
+        if self.transport.cancels or self.gone:
+            return
+        params: Dict[str, Any] = {"requestId": request_id}
+        cancellation = None if attempt is None else attempt.options.cancellation
+        if cancellation is not None and cancellation.reason is not None:
+            params["reason"] = cancellation.reason
         try:
-            return self._resume(outgoing, broken, last_event_id, retry, deadline, asked)
-        except (TransportError, ServerError) as error:
-            self._look_for_the_end(error, _uri(params), may_have_run=True)
-            raise
+            self.transport.send(self.era.notification("notifications/cancelled", params), Deadline(0.5, "the cancellation"))
+        except MCPSyncError as error:
+            _log.debug("could not cancel a request: %s", error)
+
+    def _set_log_level(self, level: str, deadline: Deadline) -> None:
+        """Have the server log from this level on; in this era that is a matter of the whole session."""
+        if self._log_level == level or not isinstance(self.described["capabilities"].get("logging"), dict):
+            return
+        try:
+            self._call("logging/setLevel", {"level": level}, deadline, self.answering.elsewhere)
+        except ServerError as error:
+            _log.info("%s does not let its log level be set: %s", self.transport.where, error)
+        self._log_level = level
 
     def claim_stream(self) -> bool:
         """Return whether :meth:`listen` may be called: a server has one stream for each session."""
@@ -331,6 +371,7 @@ class LegacySession(Session):
         retry: Optional[float],
         deadline: Deadline,
         asked: Callable[[Request], None],
+        attempt: Optional[Attempt] = None,
     ) -> Dict[str, Any]:
         """Fetch an answer whose stream was cut, as often as it takes. Only where events had ids.
 
@@ -348,6 +389,8 @@ class LegacySession(Session):
                 raise broken
             if deadline.expired:
                 raise deadline.error()
+            if _cancelled(attempt):
+                raise broken
             first = False
             try:
                 exchange = self._unsolicited(deadline, last_event_id)
@@ -359,9 +402,11 @@ class LegacySession(Session):
                 if isinstance(refused, AuthorizationError) or self._says_gone(refused, ""):
                     raise
                 raise broken from refused
+            if attempt is not None:
+                attempt.begun(exchange)
             with exchange:
                 try:
-                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked)
+                    return answer_to(exchange, outgoing, self.era, self.transport.where, asked, attempt)
                 except TransportError as again:
                     if exchange.interrupted or isinstance(again, RequestTimeout):
                         raise
@@ -538,6 +583,10 @@ class _LegacyStream(Stream):
     def close(self) -> None:
         self.exchange.close()
         self._session.stream_closed(self.exchange, self._granted, not self._broken)
+
+
+def _cancelled(attempt: Optional[Attempt]) -> bool:
+    return attempt is not None and attempt.cancelled
 
 
 def _uri(params: Dict[str, Any]) -> str:

@@ -4,13 +4,14 @@ import logging
 from typing import Any, Dict, Optional
 
 from .._deadline import Deadline
+from ..calling import Attempt
 from ..eras.base import Ended
 from ..eras.modern import Modern
 from ..errors import ProtocolError, beginning_of
 from ..jsonrpc import Request, RequestIds
 from ..notices import SubscriptionFilter
 from ..transports.base import Exchange, Transport
-from .base import Said, Session, Stream, answer_to
+from .base import Said, Session, Stream, answer_to, attended
 
 __all__ = ["ModernSession"]
 
@@ -32,10 +33,15 @@ class ModernSession(Session):
         self.channel: Optional[int] = None
         self._ids = ids
 
-    def call(self, method: str, params: Dict[str, Any], deadline: Deadline) -> Dict[str, Any]:
-        outgoing = self.era.request(self._ids.next(), method, params)
+    def call(
+        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt] = None
+    ) -> Dict[str, Any]:
+        request_id = self._ids.next()
+        if attempt is not None:
+            params = dict(params, _meta={**params.get("_meta", {}), **attempt.meta(request_id, True)})
+        outgoing = attended(self.era.request(request_id, method, params), attempt)
         with self.transport.exchange(outgoing, deadline) as exchange:
-            return answer_to(exchange, outgoing, self.era, self.transport.where, self._asked)
+            return answer_to(exchange, outgoing, self.era, self.transport.where, self._asked, attempt)
 
     def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
         request_id = self._ids.next()

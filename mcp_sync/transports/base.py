@@ -1,7 +1,7 @@
 """What a transport offers: exchanges, and no more."""
 
 import abc
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from .._deadline import Deadline
 from ..errors import ProtocolError, TransportError
@@ -26,6 +26,8 @@ class Outgoing(NamedTuple):
     :param streaming: whether the answer is expected to last.
     :param channel: where transports have channels that can be lost (a child process, an event stream): the one that it is
         meant for (see :meth:`Transport.connect`); None for whichever there is.
+    :param begun: called with the exchange before the message is sent, so that another thread can interrupt it even then.
+    :param result_types: the kinds of result that are wanted (modern: ``resultType``).
     """
 
     message: Dict[str, Any]
@@ -33,6 +35,8 @@ class Outgoing(NamedTuple):
     repeatable: bool = False
     streaming: bool = False
     channel: Optional[int] = None
+    begun: "Optional[Callable[[Exchange], None]]" = None
+    result_types: Tuple[str, ...] = ("complete",)
 
 
 class Exchange(abc.ABC):
@@ -98,6 +102,8 @@ class Transport(abc.ABC):
     where: str = ""
     #: Whether all messages share one channel, which can be lost.
     shared_channel = False
+    #: Whether an exchange that is closed before its response has come is cancelled by a message.
+    cancels = False
     #: Called with what comes on a shared channel and belongs to no exchange, by the thread that reads it; must not block.
     on_unclaimed: Optional[Callable[[Received], None]] = None
 

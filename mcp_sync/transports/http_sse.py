@@ -185,6 +185,8 @@ class HTTPSSE(Transport):
         what = str(outgoing.message.get("method"))
         share = channel.pending.open(outgoing.message["id"], what, deadline, lambda share, answered: None)
         try:
+            if outgoing.begun is not None:
+                outgoing.begun(share)
             self._post(channel, outgoing, deadline)
         except TransportError:
             # The answer may have been quicker than what is wrong with the POST, and is what was wanted.

@@ -428,6 +428,7 @@ class Stdio(Transport):
     def __init__(self, command: Command, max_message_bytes: int = 64 * 1024 * 1024) -> None:
         self.where = command.line
         self.shared_channel = True
+        self.cancels = True
         self._command = command
         self._max_bytes = max_message_bytes
         self._lock = threading.Lock()  # guards the four below
@@ -457,6 +458,8 @@ class Stdio(Transport):
 
         share = child.pending.open(request_id, method, deadline, closed, outgoing.streaming)
         try:
+            if outgoing.begun is not None:
+                outgoing.begun(share)
             child.write(message, deadline)
             sent = True
         except BaseException:

@@ -43,6 +43,8 @@ class StreamableHTTP(Transport):
 
     def exchange(self, outgoing: Outgoing, deadline: Deadline) -> HTTPExchange:
         exchange = HTTPExchange(self._opened(), outgoing, deadline, self._ended)
+        if outgoing.begun is not None:
+            outgoing.begun(exchange)
         self._begun(exchange, exchange.send, encode(outgoing.message))
         return exchange
 

@@ -11,6 +11,7 @@ import mcp_sync
 from mcp_sync import errors
 from mcp_sync.errors import (
     AuthorizationError,
+    Cancelled,
     ClientClosed,
     InputRequired,
     MCPSyncError,
@@ -47,7 +48,14 @@ MADE: "List[MCPSyncError]" = [
     MessageTooLarge("what happened"),
     ServerError("what happened", **SERVER),
     ResourceNotFound("what happened", uri="docs://x", **SERVER),
-    InputRequired("what happened", input_requests={"a": {"method": "elicitation/create"}}, request_state="opaque"),
+    InputRequired(
+        "what happened",
+        method="tools/call",
+        params={"name": "x"},
+        input_requests={"a": {"method": "elicitation/create"}},
+        request_state="opaque",
+    ),
+    Cancelled("what happened"),
     StaleError("what happened", age=12.5),
     NotSupported("what happened"),
     ClientClosed(),

@@ -17,11 +17,11 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 #: one folder may import each other, as long as there is no circle.
 ROWS: List[Set[str]] = [
     # Pure rules and values, and the few things that there is one of.
-    {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
+    {"_version", "elicitation", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
     {"_deadline", "jsonrpc", "_eventstream"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
-    {"results.content", "results.catalog", "results.discover", "_pending"},
+    {"results.content", "results.catalog", "results.discover", "_pending", "calling"},
     {"results", "transports._headers", "transports._options", "transports._guard"},
     {"transports._sockets", "transports._failures", "transports._body"},
     {"transports._pool", "transports._answer"},
@@ -34,6 +34,8 @@ ROWS: List[Set[str]] = [
     {"sessions"},
     {"negotiate"},
     {"connection"},
+    {"inputs"},
+    {"calls"},
     {"reads"},
     # What keeps resources current.
     {"reader", "refresher", "watch", "listening"},

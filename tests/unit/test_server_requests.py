@@ -95,8 +95,8 @@ def raising(params: Any) -> Any:
     "handler, told",
     [
         (raising, "the user went home"),
-        (lambda params: None, "has to return a dict"),
-        (lambda params: ["accept"], "has to return a dict"),
+        (lambda params: "accept", "has to return the values of the form"),
+        (lambda params: ["accept"], "has to return the values of the form"),
         (lambda params: {"action": object()}, "JSON"),
         (lambda params: {"action": float("nan")}, "JSON"),
         (lambda params: params["nothing of the kind"], "nothing of the kind"),
