@@ -11,12 +11,14 @@ from .connection import Connection
 from .errors import ClientClosed, MCPSyncError, NotSupported
 from .listening import Listening
 from .notices import SubscriptionFilter
-from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
+from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, Query, Reads, read_query
 from .results import (
     CacheableResult,
     DiscoverResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListToolsResult,
     ReadResourceResult,
 )
 from .status import Status
@@ -268,6 +270,38 @@ class Client:
         See the specification, server/resources: Resource Templates.
         """
         return cast(ListResourceTemplatesResult, self._get(TEMPLATES, cache_mode, stale_ok, max_stale, timeout))
+
+    # -- tools and prompts -----------------------------------------------------------------------------------------------
+
+    def list_tools(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListToolsResult:
+        """Return the complete list of tools, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/tools: Listing Tools.
+        """
+        return cast(ListToolsResult, self._get(TOOLS, cache_mode, stale_ok, max_stale, timeout))
+
+    def list_prompts(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListPromptsResult:
+        """Return the complete list of prompts, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/prompts: Listing Prompts.
+        """
+        return cast(ListPromptsResult, self._get(PROMPTS, cache_mode, stale_ok, max_stale, timeout))
+
+    # -- staying current -------------------------------------------------------------------------------------------------
 
     def watch(
         self,
