@@ -15,12 +15,14 @@ from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSup
 from .inputs import Handler, Inputs, Root
 from .listening import Listening
 from .notices import SubscriptionFilter
-from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
+from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, Query, Reads, read_query
 from .results import (
     CacheableResult,
     DiscoverResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListToolsResult,
     ReadResourceResult,
 )
 from .status import Status
@@ -75,8 +77,8 @@ class Client:
     :param era: ``"auto"`` to find out what the server speaks; ``"modern"`` or ``"legacy"`` to try nothing else.
     :param roots: what a server is told of the program's root directories: URIs, or the protocol's ``Root`` objects.
     :param on_sampling: answers ``sampling/createMessage``: a function from its parameters to the protocol's result.
-    :param on_elicitation: answers ``elicitation/create``: a function from its parameters to the values of the form; what it leaves
-        out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's whole result is
+    :param on_elicitation: answers ``elicitation/create``: a function from its parameters to the values of the form; what it
+        leaves out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's whole result is
         taken as it is. These functions run in the thread of the call that the server asks in, or in one of their own if a legacy
         server asks unprompted.
     :param elicitation_modes: what ``on_elicitation`` can do: ``"form"``, ``"url"``, or both.
@@ -302,6 +304,38 @@ class Client:
         See the specification, server/resources: Resource Templates.
         """
         return cast(ListResourceTemplatesResult, self._get(TEMPLATES, cache_mode, stale_ok, max_stale, timeout))
+
+    # -- tools and prompts -----------------------------------------------------------------------------------------------
+
+    def list_tools(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListToolsResult:
+        """Return the complete list of tools, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/tools: Listing Tools.
+        """
+        return cast(ListToolsResult, self._get(TOOLS, cache_mode, stale_ok, max_stale, timeout))
+
+    def list_prompts(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListPromptsResult:
+        """Return the complete list of prompts, all pages. Options and errors as for :meth:`read_resource`.
+
+        See the specification, server/prompts: Listing Prompts.
+        """
+        return cast(ListPromptsResult, self._get(PROMPTS, cache_mode, stale_ok, max_stale, timeout))
+
+    # -- staying current -------------------------------------------------------------------------------------------------
 
     def watch(
         self,

@@ -28,20 +28,22 @@ def elicited(params: Mapping[str, Any], answer: Any) -> Dict[str, Any]:
     action = answer.get("action")
     if action in _ACTIONS and set(answer) <= {"action", "content", "_meta"}:
         whole = dict(answer)
-        if action != "accept" or params.get("mode", "form") != "form":
-            return whole
         given = whole.get("content")
-        content = dict(given) if isinstance(given, Mapping) else {}
     else:
-        whole, content = {"action": "accept"}, dict(answer)
+        whole, given = {"action": "accept"}, answer
     schema = params.get("requestedSchema")
-    if isinstance(schema, Mapping):
-        content = {**defaults(schema), **content}
-        wrong = problems(schema, content)
-        if wrong:
-            raise ValueError("on_elicitation returned what the form does not take: %s" % "; ".join(wrong))
-    whole["content"] = content
+    form = isinstance(schema, Mapping) and params.get("mode", "form") == "form"
+    if whole["action"] == "accept" and (form or isinstance(given, Mapping)):
+        whole["content"] = _filled_in(schema if isinstance(schema, Mapping) else {}, given if isinstance(given, Mapping) else {})
     return whole
+
+
+def _filled_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> Dict[str, Any]:
+    content = {**defaults(schema), **given}
+    wrong = problems(schema, content)
+    if wrong:
+        raise ValueError("on_elicitation returned what the form does not take: %s" % "; ".join(wrong))
+    return content
 
 
 def defaults(schema: Mapping[str, Any]) -> Dict[str, Any]:

@@ -11,6 +11,7 @@
      |    +-- MessageTooLarge                      longer than the client is willing to hold
      +-- ServerError                           a JSON-RPC error
      |    +-- ResourceNotFound                     the resource does not exist (any more)
+     +-- ToolError                             a tool was called, and says that it failed
      +-- InputRequired                         the server asks for input that nobody here can give
      +-- Cancelled                             this program cancelled the call
      +-- StaleError                            only an old copy could be had, and the caller wanted a current one
@@ -38,6 +39,7 @@ __all__ = [
     "ResourceNotFound",
     "ServerError",
     "StaleError",
+    "ToolError",
     "TransportError",
     "UnsupportedVersion",
     "beginning_of",
@@ -221,6 +223,17 @@ class ResourceNotFound(ServerError):
     ) -> None:
         super().__init__(message, code=code, data=data, status=status, retry_after=retry_after)
         self.uri = uri
+
+
+class ToolError(MCPSyncError):
+    """A tool was called, and says that it failed: see :meth:`mcp_sync.CallToolResult.raise_for_error`.
+
+    :param result: all that it answered (:class:`mcp_sync.CallToolResult`).
+    """
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class InputRequired(MCPSyncError):

@@ -6,7 +6,7 @@ refused, joined and removed by one set of rules.
 
 import logging
 import time
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple, Type
 
 from ._deadline import Clock, Deadline
 from .cache import Coverage, Entry, ResourceCache, Ticket
@@ -19,20 +19,25 @@ from .errors import (
     ResourceNotFound,
     ServerError,
     StaleError,
+    beginning_of,
 )
 from .freshness import PUBLIC
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from .results import (
     CacheableResult,
     DiscoverResult,
+    LeftOut,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListResult,
+    ListToolsResult,
     ReadResourceResult,
     TextResourceContents,
     list_from_pages,
 )
 
-__all__ = ["CATALOG", "DISCOVER", "TEMPLATES", "Outcome", "Query", "Reads", "read_query"]
+__all__ = ["CATALOG", "DISCOVER", "PROMPTS", "TEMPLATES", "TOOLS", "Outcome", "Query", "Reads", "read_query"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -41,6 +46,10 @@ _LEADER_PATIENCE = 10.0
 
 #: More pages than this are taken for a server that never ends.
 _MAX_PAGES = 10000
+
+
+#: After so many warnings of what was left out of lists there are no more: it is known by then what sort of server it is.
+_TOLD_AT_MOST = 100
 
 
 class Query(NamedTuple):
@@ -55,7 +64,16 @@ class Query(NamedTuple):
 
 CATALOG = Query("resources/list")
 TEMPLATES = Query("resources/templates/list")
+TOOLS = Query("tools/list")
+PROMPTS = Query("prompts/list")
 DISCOVER = Query("server/discover")
+
+_LISTS: Dict[str, Type[ListResult[Any]]] = {
+    CATALOG.method: ListResourcesResult,
+    TEMPLATES.method: ListResourceTemplatesResult,
+    TOOLS.method: ListToolsResult,
+    PROMPTS.method: ListPromptsResult,
+}
 
 
 def read_query(uri: str) -> Query:
@@ -110,6 +128,7 @@ class Reads:
         self.coverage = Coverage()
         self._default_ttl = default_ttl
         self._clock = clock
+        self._told_of: Set[Tuple[Query, LeftOut]] = set()
         #: Told of every result that was stored and every resource that is gone. Set once, before the first read.
         self.observer: Observer = _ignore
 
@@ -280,9 +299,22 @@ class Reads:
             raw = self.connection.call("server/discover", deadline=deadline)
             return DiscoverResult.from_wire(raw, started, self._clock(), started_at, self._clock)
         pages = self._pages(query.method, deadline)
-        if query.method == "resources/list":
-            return list_from_pages(ListResourcesResult, pages, started, started_at, self._clock)
-        return list_from_pages(ListResourceTemplatesResult, pages, started, started_at, self._clock)
+        result = list_from_pages(_LISTS[query.method], pages, started, started_at, self._clock)
+        for item in result.left_out:
+            self._tell_of(query, item)
+        return result
+
+    def _tell_of(self, query: Query, item: LeftOut) -> None:
+        """Warn of what was left out of a list; once, and not at every listing."""
+        if len(self._told_of) < _TOLD_AT_MOST and (query, item) not in self._told_of:
+            self._told_of.add((query, item))
+            _log.warning(
+                "%s: %s: %s was left out: %s",
+                self.connection.transport.where,
+                query,
+                beginning_of(item.name),
+                item.reason,
+            )
 
     def _pages(self, method: str, deadline: Deadline) -> List[Tuple[Dict[str, Any], float]]:
         try:
@@ -332,8 +364,8 @@ def _size(result: CacheableResult) -> int:
     """Return about how much memory a result takes, in bytes."""
     if isinstance(result, ReadResourceResult):
         return 1024 + sum(len(part.text if isinstance(part, TextResourceContents) else part.blob) for part in result.contents)
-    if isinstance(result, ListResourcesResult):
-        return 1024 + 1024 * len(result.resources)
-    if isinstance(result, ListResourceTemplatesResult):
-        return 1024 + 1024 * len(result.resource_templates)
+    if isinstance(result, ListToolsResult):
+        return 1024 + sum(1024 + 4 * len(str(tool.raw)) for tool in result)
+    if isinstance(result, ListResult):
+        return 1024 + 1024 * len(result)
     return 4096

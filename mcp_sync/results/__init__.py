@@ -1,30 +1,57 @@
 """What users receive: frozen dataclasses, tolerant parsing, and ``.raw`` for all the rest.
 
-``base.py`` says what every result is; every other file is one kind of answer.
+``base.py`` says what every result is, ``lists.py`` what every complete list is; every other file is one kind of answer.
 """
 
 from .base import CacheableResult
-from .catalog import (
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    Resource,
-    ResourceTemplate,
-    list_from_pages,
+from .blocks import (
+    AudioContent,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    UnknownContent,
 )
+from .catalog import ListResourcesResult, ListResourceTemplatesResult, Resource, ResourceTemplate
+from .completion import CompleteResult, PromptReference, ResourceTemplateReference
 from .content import BlobResourceContents, Contents, ReadResourceResult, TextResourceContents
 from .discover import DiscoverResult, Implementation
+from .lists import LeftOut, ListResult, list_from_pages
+from .prompts import GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage
+from .tools import CallToolResult, ListToolsResult, Tool
 
 __all__ = [
+    "AudioContent",
     "BlobResourceContents",
     "CacheableResult",
+    "CallToolResult",
+    "CompleteResult",
+    "ContentBlock",
     "Contents",
     "DiscoverResult",
+    "EmbeddedResource",
+    "GetPromptResult",
+    "ImageContent",
     "Implementation",
+    "LeftOut",
+    "ListPromptsResult",
     "ListResourceTemplatesResult",
     "ListResourcesResult",
+    "ListResult",
+    "ListToolsResult",
+    "Prompt",
+    "PromptArgument",
+    "PromptMessage",
+    "PromptReference",
     "ReadResourceResult",
     "Resource",
+    "ResourceLink",
     "ResourceTemplate",
+    "ResourceTemplateReference",
+    "TextContent",
     "TextResourceContents",
+    "Tool",
+    "UnknownContent",
     "list_from_pages",
 ]

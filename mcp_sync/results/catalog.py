@@ -2,13 +2,14 @@
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
+from typing import Any, ClassVar, Dict, Optional, Tuple, Type, TypeVar
 
-from .._deadline import Clock
-from ..freshness import PRIVATE, cache_scope, ttl_seconds
-from .base import CacheableResult, last_modified, list_field, text_field
+from .base import integer_field, last_modified, text_field
+from .lists import ListResult, Shape
 
-__all__ = ["ListResourceTemplatesResult", "ListResourcesResult", "Resource", "ResourceTemplate", "list_from_pages"]
+__all__ = ["ListResourceTemplatesResult", "ListResourcesResult", "Resource", "ResourceTemplate"]
+
+_ResourceT = TypeVar("_ResourceT", bound="Resource")
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,19 @@ class Resource:
         return last_modified(self.raw)
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Optional["Resource"]:
+    def from_wire(cls: Type[_ResourceT], raw: Any) -> Optional[_ResourceT]:
         if not isinstance(raw, dict):
             return None
         uri = text_field(raw, "uri")
         if uri is None:
             return None
-        size = raw.get("size")
         return cls(
             uri,
             text_field(raw, "name") or "",
             text_field(raw, "title"),
             text_field(raw, "description"),
             text_field(raw, "mimeType"),
-            size if isinstance(size, int) and not isinstance(size, bool) else None,
+            integer_field(raw, "size"),
             raw,
         )
 
@@ -92,7 +92,7 @@ class ResourceTemplate:
 
 
 @dataclass(frozen=True)
-class ListResourcesResult(CacheableResult):
+class ListResourcesResult(ListResult[Resource]):
     """The complete catalog: the answers to ``resources/list``, all pages. Iterable.
 
     See the specification, server/resources: Listing Resources.
@@ -100,95 +100,23 @@ class ListResourcesResult(CacheableResult):
     :param resources: the resources, each URI once.
     """
 
+    SHAPE: ClassVar[Shape] = Shape("resources", "resources", Resource.from_wire, "uri")
+
     resources: Tuple[Resource, ...] = ()
-
-    def __iter__(self) -> Iterator[Resource]:
-        return iter(self.resources)
-
-    def __len__(self) -> int:
-        return len(self.resources)
 
     @property
     def uris(self) -> Tuple[str, ...]:
         """The URIs, in the server's order."""
-        return tuple(resource.uri for resource in self.resources)
-
-    def find(self, uri: str) -> Optional[Resource]:
-        """Return the line about ``uri``, or None if it is not listed."""
-        # Made at first use, as the version is.
-        index: Optional[Dict[str, Resource]] = self.__dict__.get("_index")
-        if index is None:
-            index = {resource.uri: resource for resource in self.resources}
-            object.__setattr__(self, "_index", index)
-        return index.get(uri)
-
-    def content(self) -> Any:
-        return self.raw.get("resources")
+        return self.keys
 
 
 @dataclass(frozen=True)
-class ListResourceTemplatesResult(CacheableResult):
+class ListResourceTemplatesResult(ListResult[ResourceTemplate]):
     """The complete list of templates, all pages. Iterable. See the specification, server/resources: Resource Templates.
 
     :param resource_templates: the templates.
     """
 
+    SHAPE: ClassVar[Shape] = Shape("resourceTemplates", "resource_templates", ResourceTemplate.from_wire, "uri_template")
+
     resource_templates: Tuple[ResourceTemplate, ...] = ()
-
-    def __iter__(self) -> Iterator[ResourceTemplate]:
-        return iter(self.resource_templates)
-
-    def __len__(self) -> int:
-        return len(self.resource_templates)
-
-    def content(self) -> Any:
-        return self.raw.get("resourceTemplates")
-
-
-_ListT = TypeVar("_ListT", ListResourcesResult, ListResourceTemplatesResult)
-
-
-def list_from_pages(
-    cls: Type[_ListT],
-    pages: List[Tuple[Dict[str, Any], float]],
-    started: float,
-    started_at: float,
-    clock: Clock,
-) -> _ListT:
-    """Join the pages of a list.
-
-    The whole is current no longer than its most short-lived page, and public only if every page is.
-
-    :param pages: each page's ``result`` with the moment it was received.
-    :raises ProtocolError: if a page holds no such list.
-    """
-    name = "resources" if cls is ListResourcesResult else "resourceTemplates"
-    items: Dict[str, Any] = {}
-    joined: List[Any] = []
-    received = pages[-1][1]
-    ttl = min(ttl_seconds(page.get("ttlMs")) - (received - at) for page, at in pages)
-    scopes = {cache_scope(page.get("cacheScope")) for page, _ in pages}
-    for page, _ in pages:
-        for raw in list_field(page, name):
-            item: Any = Resource.from_wire(raw) if name == "resources" else ResourceTemplate.from_wire(raw)
-            if item is None:
-                continue
-            # Pages are read at different moments: a resource that moved between them comes twice.
-            key = item.uri if name == "resources" else item.uri_template
-            if key not in items:
-                items[key] = item
-                joined.append(raw)
-    raw_list = dict(pages[0][0])
-    raw_list.pop("nextCursor", None)
-    raw_list[name] = joined
-    fields: Dict[str, Any] = {"resources" if name == "resources" else "resource_templates": tuple(items.values())}
-    return cls(
-        raw=raw_list,
-        ttl=max(0.0, ttl),
-        scope=scopes.pop() if len(scopes) == 1 else PRIVATE,
-        started=started,
-        received=received,
-        started_at=started_at,
-        clock=clock,
-        **fields
-    )

@@ -22,10 +22,12 @@ from mcp_sync.errors import (
     ResourceNotFound,
     ServerError,
     StaleError,
+    ToolError,
     TransportError,
     UnsupportedVersion,
     beginning_of,
 )
+from mcp_sync.results import CallToolResult, TextContent
 
 TRANSPORT: "Dict[str, Any]" = {
     "status": 503,
@@ -35,6 +37,8 @@ TRANSPORT: "Dict[str, Any]" = {
     "retry_after": 7.0,
 }
 SERVER: "Dict[str, Any]" = {"code": -32602, "data": {"uri": ["x", None]}, "status": 400, "retry_after": 1.5}
+
+FAILED = CallToolResult((TextContent("no"),), is_error=True, raw={"isError": True})
 
 MADE: "List[MCPSyncError]" = [
     MCPSyncError("what happened"),
@@ -57,6 +61,7 @@ MADE: "List[MCPSyncError]" = [
     ),
     Cancelled("what happened"),
     StaleError("what happened", age=12.5),
+    ToolError("what happened", result=FAILED),
     NotSupported("what happened"),
     ClientClosed(),
     ClientClosed("what happened"),
@@ -116,7 +121,7 @@ def test_what_is_caught_by_what() -> None:
     assert issubclass(AuthorizationError, TransportError)
     assert issubclass(UnsupportedVersion, ProtocolError) and issubclass(MessageTooLarge, ProtocolError)
     assert issubclass(ResourceNotFound, ServerError)
-    for kind in (ProtocolError, ServerError, InputRequired, StaleError, NotSupported, ClientClosed):
+    for kind in (ProtocolError, ServerError, ToolError, InputRequired, StaleError, NotSupported, ClientClosed):
         assert not issubclass(kind, OSError)
 
 

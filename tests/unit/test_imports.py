@@ -21,7 +21,7 @@ ROWS: List[Set[str]] = [
     {"_deadline", "jsonrpc", "_eventstream"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
-    {"results.content", "results.catalog", "results.discover", "_pending", "calling"},
+    {"results.lists", "_pending", "calling"},
     {"results", "transports._headers", "transports._options", "transports._guard"},
     {"transports._sockets", "transports._failures", "transports._body"},
     {"transports._pool", "transports._answer"},
