@@ -95,12 +95,9 @@ __all__ = [
     "AudioContent",
     "AuthorizationError",
     "BlobResourceContents",
-<<<<<<< HEAD
+    "CallToolResult",
     "Cancellation",
     "Cancelled",
-=======
-    "CallToolResult",
->>>>>>> 3148e0c1ad0bffa48557a28d2e45a81034a04498
     "Change",
     "Client",
     "ClientClosed",
@@ -124,15 +121,12 @@ __all__ = [
     "MCPSyncError",
     "MessageTooLarge",
     "NotSupported",
-<<<<<<< HEAD
-    "Progress",
-=======
     "Notice",
+    "Progress",
     "Prompt",
     "PromptArgument",
     "PromptMessage",
     "PromptReference",
->>>>>>> 3148e0c1ad0bffa48557a28d2e45a81034a04498
     "PromptsListChanged",
     "ProtocolError",
     "ReadResourceResult",
