@@ -78,9 +78,9 @@ class Client:
     :param roots: what a server is told of the program's root directories: URIs, or the protocol's ``Root`` objects.
     :param on_sampling: answers ``sampling/createMessage``: a function from its parameters to the protocol's result.
     :param on_elicitation: answers ``elicitation/create``: a function from its parameters to the values of the form; what it
-        leaves out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's whole
-        result is sent as it is. These functions run in the thread of the call that the server asks in, or in one of their own if a legacy
-        server asks unprompted.
+        leaves out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's own
+        result is sent unchanged. These functions run in the thread of the call that the server asks in, or in one of their
+        own if a legacy server asks unprompted.
     :param elicitation_modes: what ``on_elicitation`` can do: ``"form"``, ``"url"``, or both.
     :param input_required_max_rounds: how often a server may ask for input before it answers one request.
     :param max_timeout: seconds that a call may take in all, however much progress it makes and however long it takes a user to

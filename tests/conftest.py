@@ -1,5 +1,6 @@
 """What holds for every test: none leaves a thread of this package behind."""
 
+import signal
 import threading
 from typing import Iterator
 
@@ -7,6 +8,13 @@ import pytest
 
 #: How long a thread that was told to end may take, in seconds. Only a failure reaches it.
 _BOUND = 10.0
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be tested also where the tests run in the background: shells have such programs ignore it, and what they
+    ignore, all the programs that they start do."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
