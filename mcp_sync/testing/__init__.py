@@ -27,6 +27,17 @@ It needs nothing but the standard library, starts in a millisecond, and does wha
         server.count("resources/read", uri="docs://service/config")
         server.history("docs://service/config")
 
+What it offers to be called are functions of yours, which tell progress, ask and see that they are cancelled::
+
+    def rename(arguments, call):
+        call.progress(1, 2)
+        answers = call.ask({"sure": {"method": "elicitation/create", "params": {...}}})
+        return {"renamed": answers["sure"]["action"] == "accept"}
+
+    server.add_tool("rename", rename, input_schema={"type": "object"})
+    server.add_prompt("review", lambda arguments: "Review " + arguments["code"], arguments=["code"])
+    server.add_completion({"type": "ref/prompt", "name": "review"}, lambda argument: ["python", "perl"])
+
 With pytest, take the fixture ``mcp_server``, which is such a server, started.
 
 It is a server of the modern era (2026-07-28) unless you ask for another::
@@ -47,18 +58,18 @@ Where things are, from the bottom up; a file imports only from those before it:
   refuse; ``wire``: one TCP connection;
 * ``request``: what came in; ``streams``: who listens; ``resumption``: what is sent again; ``questions``, ``session``,
   ``sessions``: clients of the legacy era; ``answer``: what will go out; ``outlet``: its bytes;
-* ``resources``: what the server holds; ``methods``: what it does for each method; ``modern``, ``legacy``: what the eras
-  make of that;
-* ``call``: what a fault is; ``faults``: those that come with the package; ``control``: gates, and faults that wait;
-  ``recorder``: what was asked;
+* ``call``: what a fault is; ``invocation``: what a function of the user's can do; ``functions``: tools, prompts and
+  completions; ``resources``: what can be read; ``methods``: what the server does for each method; ``modern``,
+  ``legacy``: what the eras make of that;
+* ``faults``: those that come with the package; ``control``: gates, and faults that wait; ``recorder``: what was asked;
 * ``exchange``: one request on its way, over whatever transport; ``probe``: answers to a modern request from a server
   that knows none; ``face``, ``streamable``: what answers HTTP requests; ``connection``: one HTTP connection from its
   first request to its end;
 * ``turns``, ``channel``: requests that share one way in and out; ``sse``: HTTP+SSE; ``relay``: the process that a
   client starts; ``process``: serving it;
 * ``acceptor``: the listening socket; ``lifecycle``: the port and all connections;
-* ``holdings``, ``scripting``, ``server``: all of it behind one object; ``stdio_server``, ``stdio``: its twin, and the
-  program.
+* ``holdings``, ``offering``, ``scripting``, ``server``: all of it behind one object; ``stdio_server``, ``stdio``: its
+  twin, and the program.
 
 It is made for tests: it trusts its users, and is not meant to serve anything else.
 """
@@ -67,9 +78,12 @@ from . import faults
 from .answer import Answer
 from .call import Call, Fault
 from .control import Gate, Injection
+from .invocation import AskedInVain, Invocation
+from .protocol import Refusal
 from .request import Request
 from .server import Server
 from .session import Session
 from .stdio_server import StdioServer
 
-__all__ = ["Answer", "Call", "Fault", "Gate", "Injection", "Request", "Server", "Session", "StdioServer", "faults"]
+__all__ = ["Answer", "AskedInVain", "Call", "Fault", "Gate", "Injection", "Invocation", "Refusal", "Request", "Server",
+           "Session", "StdioServer", "faults"]

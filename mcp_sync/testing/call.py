@@ -25,19 +25,22 @@ from typing import Callable, Optional
 from .answer import Answer
 from .protocol import Item, Message
 from .request import Request
+from .session import Session
 from .waiting import Waiting
 
 
 class Way(abc.ABC):
-    """What the way of a request over its transport can do for a fault.
+    """What the way of a request over its transport can do for a fault, or for a function of the user's.
 
     :param request: what came.
     :param wire: where the thread that serves it waits.
+    :param session: the legacy session that it belongs to, if there is one.
     """
 
-    def __init__(self, request: Request, wire: Waiting) -> None:
+    def __init__(self, request: Request, wire: Waiting, session: Optional[Session]) -> None:
         self.request = request
         self.wire = wire
+        self.session = session
 
     @abc.abstractmethod
     def pause(self) -> None:

@@ -183,13 +183,18 @@ class ChannelExchange(Exchange):
                 self.channel.cancel(request.params.get("requestId"))
             return Answer()
         if "modern" in eras and ("legacy" not in eras or is_modern(message)):
-            return self.core.modern.answer(request, None, self.channel.wire)
+            return self.core.modern.answer(self, None, self.channel.wire)
         if is_modern(message):
             return self.channel.probe.answer(self)
-        return Answer(items=(self.core.legacy.respond(request, self.channel.session),))
+        return Answer(items=(self.core.legacy.respond(self, self.channel.session),))
 
     def say(self, *items: Item) -> None:
-        """Send something ahead of the answer."""
+        """Send something ahead of the answer.
+
+        :raises Disconnected: the request has been cancelled.
+        """
+        if self.turn.reset:
+            raise Disconnected("cancelled")
         self.channel.send(items)
 
     def interrupt(self, retry_ms: Optional[int]) -> None:

@@ -73,6 +73,7 @@ class HttpExchange(Exchange):
         self._outlet: Optional[Outlet] = None
         self._log: Optional[EventLog] = None
         self._interrupted = False
+        self._cancelled = False
         #: Whether the connection ends after the answer.
         self.last = request.http_version == "HTTP/1.0" or request.headers.get("Connection", "").lower() == "close"
 
@@ -82,18 +83,32 @@ class HttpExchange(Exchange):
         :raises Disconnected: the client went away, or the end was asked for.
         :raises Dealt: a fault took it from here.
         """
+        request, session = self.request, self.session
+        if session is not None and request.method and "id" in request.message:
+            session.began(request.id, self.cancel)
         try:
             super().run()
         finally:
+            if session is not None:
+                session.ended(request.id, self.cancel)
             if self._log is not None:
                 self._log.finish()  # also where there is no answer: who resumes is not to wait for ever
+
+    def cancel(self) -> None:
+        """The client does not want an answer any more (legacy era): it gets none, and the connection ends."""
+        self._cancelled = True
+        self.wire.ask_close()
 
     def ordinary(self) -> Answer:
         """The answer as it is without faults."""
         return self._answers.answer(self)
 
     def say(self, *items: Item) -> None:
-        """Send events ahead of the answer, which becomes an event stream by that."""
+        """Send events ahead of the answer, which becomes an event stream by that.
+
+        :raises Disconnected: the request has been cancelled.
+        """
+        self._check_cancelled()
         outlet = self._begin_events(self.core.settings.retry_ms)
         logged = self._logged(items)
         if not self._interrupted:
@@ -129,8 +144,13 @@ class HttpExchange(Exchange):
         self.last = self.last or answer.stream is not None or answer.framing == "close" or self._socket.closing
         return Outlet(self._socket, answer, self.last)
 
+    def _check_cancelled(self) -> None:
+        if self._cancelled:
+            raise Disconnected("cancelled")
+
     def deliver(self, answer: Answer) -> None:
         """Send the answer."""
+        self._check_cancelled()
         try:
             if self._outlet is not None:
                 self._end_events(self._outlet, answer)

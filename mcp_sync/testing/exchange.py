@@ -20,7 +20,7 @@ from .session import Session
 from .sessions import Sessions
 from .settings import Settings
 from .streams import Stream, Streams
-from .waiting import Waiting
+from .waiting import Disconnected, Waiting
 
 
 class Core(NamedTuple):
@@ -52,9 +52,8 @@ class Exchange(Way):
     """
 
     def __init__(self, core: Core, request: Request, wire: Waiting, session: Optional[Session]) -> None:
-        super().__init__(request, wire)
+        super().__init__(request, wire, session)
         self.core = core
-        self.session = session
         #: The stream that the ordinary answer opened, whatever a fault has made of it.
         self.stream: Optional[Stream] = None
         self._epoch = 0
@@ -75,8 +74,12 @@ class Exchange(Way):
                 self.core.streams.leave(self.stream)  # a fault has put another answer in its place
             self.core.control.hold(self.request, "answer", self.wire)
             self.deliver(answer)
+        except Disconnected:
+            self.wire.gone()
+            raise
         finally:
             _here.exchange = outer
+            self.wire.tell_end(None)
             if self.stream is not None:
                 self.core.streams.closed(self.stream)
 

@@ -1,9 +1,9 @@
-"""What a test changes in a server: resources, templates and tools, and what those who listen are told about them."""
+"""What a test changes in a server: resources and templates, and what those who listen are told about them."""
 
-from typing import Any, Callable, Collection, Optional, Tuple
+from typing import Any, Collection, Optional, Tuple
 
-from .protocol import RESOURCE_UPDATED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, Item, Message
-from .resources import Content, Resource, Store, ToolHandler, Value, describe
+from .protocol import RESOURCE_UPDATED, RESOURCES_LIST_CHANGED, Item
+from .resources import Reader, Resource, Store, Value, describe
 from .streams import ENDINGS, Streams
 
 
@@ -29,7 +29,8 @@ class Holdings:
         """Add a resource (server/resources).
 
         :param uri: its URI, any string.
-        :param value: text, or bytes that are sent as a blob, or a callable that makes either for a principal.
+        :param value: text, or bytes that are sent as a blob, or a callable that makes either for a principal; one that
+            takes two things gets the :class:`~mcp_sync.testing.Invocation` as well, and can ask the client.
         :param name: its name, by default what follows the last slash of the URI.
         :param last_modified: ISO 8601 time for its annotations.
         :param ttl_ms: ``ttlMs`` of its reads, in milliseconds; ``None`` for the server's.
@@ -89,30 +90,15 @@ class Holdings:
 
     def add_template(self, uri_template: str, name: str, *, title: Optional[str] = None,
                      description: Optional[str] = None, mime_type: Optional[str] = None,
-                     read: Optional[Callable[[str], Optional[Content]]] = None) -> None:
+                     read: Optional[Reader] = None) -> None:
         """Add a resource template (server/resources, "Resource Templates").
 
-        :param read: from the URI of a read to its value, or to ``None`` if that URI is not of this template.
+        :param read: from the URI of a read to its value, or to ``None`` if that URI is not of this template; one that
+            takes two things gets the :class:`~mcp_sync.testing.Invocation` as well.
         """
         entry = {"uriTemplate": uri_template, "name": name, "title": title, "description": description,
                  "mimeType": mime_type}
         self._store.add_template({key: member for key, member in entry.items() if member is not None}, read)
-
-    def add_tool(self, name: str, handler: ToolHandler, input_schema: Optional[Message] = None, *,
-                 title: Optional[str] = None, description: Optional[str] = None, notify: bool = True) -> None:
-        """Add a tool (server/tools).
-
-        :param handler: gets the arguments. Text becomes a text block; a dictionary with ``content`` or ``resultType``
-            is the result; anything else becomes ``structuredContent``. What it raises becomes a result with
-            ``isError``.
-        :param input_schema: by default an object with any members.
-        :param notify: tell listeners that the list of tools has changed.
-        """
-        entry = {"name": name, "title": title, "description": description,
-                 "inputSchema": {"type": "object"} if input_schema is None else input_schema}
-        self._store.add_tool({key: member for key, member in entry.items() if member is not None}, handler)
-        if notify:
-            self._notify(TOOLS_LIST_CHANGED)
 
     # -- what listeners are told ---------------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
 """The legacy era (2024-11-05 to 2025-11-25): the handshake, subscriptions, and how a result is dressed.
 
-Pages (revision 2025-11-25): basic/lifecycle, server/resources, basic/utilities/ping.
+Pages (revision 2025-11-25): basic/lifecycle, server/resources, basic/utilities/ping, server/utilities/logging.
 """
 
 from typing import Callable, Dict, Optional
 
+from .call import Way
+from .invocation import LegacyInvocation
 from .methods import Methods, uri_of
 from .protocol import (
     INVALID_PARAMS,
@@ -13,6 +15,7 @@ from .protocol import (
     Message,
     NotFound,
     Refusal,
+    check_level,
     error_response,
     result_response,
 )
@@ -41,25 +44,29 @@ class Legacy:
             self._table["resources/subscribe"] = self._subscribe
             self._table["resources/unsubscribe"] = self._unsubscribe
 
-    def respond(self, request: Request, session: Session) -> Message:
+    def respond(self, way: Way, session: Session) -> Message:
         """The ordinary response to a request, which may be an error.
 
+        :param way: the way of the request.
         :param session: whose request it is; ``initialize`` writes into it what was agreed upon.
         :raises Forbidden: the principal may not see what it asked for.
         """
+        request = way.request
         try:
-            return result_response(request.id, self._result(request, session))
+            return result_response(request.id, self._result(way, session))
         except NotFound as refusal:
             return error_response(request.id, RESOURCE_NOT_FOUND, refusal.message, refusal.data)
         except Refusal as refusal:
             return error_response(request.id, refusal.code, refusal.message, refusal.data)
 
-    def _result(self, request: Request, session: Session) -> Message:
-        method = self._table.get(request.method)
+    def _result(self, way: Way, session: Session) -> Message:
+        method = self._table.get(way.request.method)
         if method is not None:
-            return method(request, session)
+            return method(way.request, session)
+        if way.request.method == "logging/setLevel" and self._methods.offers("logging"):
+            return self._set_level(way.request, session)
         # No resultType, no hints, no name of the server: nothing of this is known here.
-        return self._methods.run(request).result
+        return self._methods.run(LegacyInvocation(way)).result
 
     def _initialize(self, request: Request, session: Session) -> Message:
         wanted = request.params.get("protocolVersion")
@@ -91,6 +98,12 @@ class Legacy:
 
     def _unsubscribe(self, request: Request, session: Session) -> Message:
         session.unsubscribe(uri_of(request))
+        return {}
+
+    def _set_level(self, request: Request, session: Session) -> Message:
+        level = request.params.get("level")
+        check_level(level)
+        session.set_log_level(level)
         return {}
 
     def unsupported(self, version: Optional[str], session: Session) -> Optional[str]:

@@ -4,9 +4,18 @@ How a result is dressed, which errors there are besides, and how changes are tol
 :mod:`mcp_sync.testing.modern` and :mod:`mcp_sync.testing.legacy`.
 """
 
-import json
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from .functions import (
+    Functions,
+    completion_result,
+    key_of,
+    prompt_result,
+    required_arguments,
+    tool_failure,
+    tool_result,
+)
+from .invocation import InputNeeded, Invocation
 from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Refusal, page
 from .request import Request
 from .resources import Store
@@ -28,87 +37,123 @@ class Outcome(NamedTuple):
     hint: Optional[Hint] = None
 
 
+#: Which capability a method belongs to; what has none here is always there.
+_CAPABILITIES = {"tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts", "prompts/get": "prompts",
+                 "completion/complete": "completions"}
+#: What has to be there for a capability to be told without being asked for.
+_KINDS = {"tools": ("tool",), "prompts": ("prompt",), "completions": ("completion",), "logging": ("tool", "prompt")}
+#: What can be told although there is nothing of it.
+CAPABILITIES = tuple(_KINDS)
+
+
 class Methods:
     """The methods of one server.
 
     :param settings: how the server was made.
-    :param store: what it holds.
+    :param store: what can be read.
+    :param functions: what can be called.
 
     Threads: any thread may call any method.
     """
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, functions: Functions) -> None:
         self._settings = settings
         self._store = store
-        self._table: Dict[str, Callable[[Request], Outcome]] = {
+        self._functions = functions
+        self._table: Dict[str, Callable[[Invocation], Outcome]] = {
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
             "resources/templates/list": self._list_templates,
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
         }
 
-    def run(self, request: Request) -> Outcome:
+    def run(self, call: Invocation) -> Outcome:
         """Do what a request asks for.
 
         :raises Refusal: it is answered with a JSON-RPC error.
         :raises Forbidden: the principal may not see what it asked for.
         """
-        method = self._table.get(request.method)
-        if method is None:
-            raise Refusal(METHOD_NOT_FOUND, "Method not found: {}".format(request.method), http_status=404)
-        return method(request)
+        name = call.request.method
+        method = self._table.get(name)
+        if method is None or not (name not in _CAPABILITIES or self.offers(_CAPABILITIES[name])):
+            raise Refusal(METHOD_NOT_FOUND, "Method not found: {}".format(name), http_status=404)
+        try:
+            return method(call)
+        except InputNeeded as needed:
+            return Outcome(needed.result)
+
+    def offers(self, capability: str) -> bool:
+        """Whether the server has a capability: it was told to, or has held something that belongs to it."""
+        return capability in self._settings.capabilities or any(
+            self._functions.had(kind) for kind in _KINDS[capability])
 
     def capabilities(self) -> Message:
-        """What the server says that it can do (server/resources, server/tools, "Capabilities"; equal in both eras)."""
-        resources: Message = {}
-        tools: Message = {}
-        if self._settings.subscribe:
-            resources["subscribe"] = True
-        if self._settings.list_changed:
-            resources["listChanged"] = tools["listChanged"] = True
-        return {"resources": resources, "tools": tools}
+        """What the server says that it can do (server/resources, server/tools ..., "Capabilities")."""
+        listed: Message = {"listChanged": True} if self._settings.list_changed else {}
+        result: Message = {"resources": dict({"subscribe": True} if self._settings.subscribe else {}, **listed)}
+        for name in ("tools", "prompts"):
+            if self.offers(name):
+                result[name] = dict(listed)
+        for name in ("completions", "logging"):
+            if self.offers(name):
+                result[name] = {}
+        return result
 
     def server_info(self) -> Message:
         """The server's name and version."""
         return {"name": self._settings.name, "version": self._settings.version}
 
-    def _page(self, request: Request, field: str, items: List[Tuple[str, Message]]) -> Outcome:
+    def _page(self, request: Request, field: str, items: List[Tuple[str, Any]]) -> Outcome:
         chosen, following = page(items, request.params.get("cursor"), self._settings.page_size)
         result: Message = {field: chosen}
         if following is not None:
             result["nextCursor"] = following
         return Outcome(result, Hint())
 
-    def _list_resources(self, request: Request) -> Outcome:
-        return self._page(request, "resources", self._store.catalog(request.principal))
+    def _list_resources(self, call: Invocation) -> Outcome:
+        return self._page(call.request, "resources", self._store.catalog(call.principal))
 
-    def _read_resource(self, request: Request) -> Outcome:
-        contents, ttl_ms, cache_scope = self._store.read(uri_of(request), request.principal)
+    def _read_resource(self, call: Invocation) -> Outcome:
+        contents, ttl_ms, cache_scope = self._store.read(uri_of(call.request), call)
         return Outcome({"contents": contents}, Hint(ttl_ms, cache_scope))
 
-    def _list_templates(self, request: Request) -> Outcome:
-        return self._page(request, "resourceTemplates", self._store.list_templates())
+    def _list_templates(self, call: Invocation) -> Outcome:
+        return self._page(call.request, "resourceTemplates", self._store.list_templates())
 
-    def _list_tools(self, request: Request) -> Outcome:
-        return self._page(request, "tools", self._store.list_tools())
+    def _list_tools(self, call: Invocation) -> Outcome:
+        return self._page(call.request, "tools", self._functions.entries("tool"))
 
-    def _call_tool(self, request: Request) -> Outcome:
-        handler = self._store.tool(request.params.get("name"))
-        arguments = request.params.get("arguments", {})
-        if not isinstance(arguments, dict):
-            raise Refusal(INVALID_PARAMS, "params.arguments must be an object")
+    def _call_tool(self, call: Invocation) -> Outcome:
+        tool = self._functions.get("tool", call.request.params.get("name"))
+        _check_arguments(call.request)
         try:
-            value = handler(arguments)
-        except Disconnected:
-            raise  # it asked a client that is gone
-        except Exception as error:  # a tool's own failure is a result, not an error: server/tools, "Error Handling"
-            return Outcome({"content": [_text("{}: {}".format(type(error).__name__, error))], "isError": True})
-        if isinstance(value, dict) and ("content" in value or "resultType" in value):
-            return Outcome(value)
-        if isinstance(value, str):
-            return Outcome({"content": [_text(value)]})
-        return Outcome({"content": [_text(json.dumps(value))], "structuredContent": value})
+            return Outcome(tool_result(tool.run(call.arguments, call)))
+        except (Disconnected, InputNeeded, Refusal):
+            raise  # it asked a client that is gone; it asks; it refuses
+        except Exception as error:
+            return Outcome(tool_failure(error))
+
+    def _list_prompts(self, call: Invocation) -> Outcome:
+        return self._page(call.request, "prompts", self._functions.entries("prompt"))
+
+    def _get_prompt(self, call: Invocation) -> Outcome:
+        prompt = self._functions.get("prompt", call.request.params.get("name"))
+        _check_arguments(call.request)
+        missing = [name for name in required_arguments(prompt.entry) if name not in call.arguments]
+        if missing:
+            raise Refusal(INVALID_PARAMS, "Missing required arguments: {}".format(", ".join(missing)))
+        return Outcome(prompt_result(prompt.run(call.arguments, call), prompt.entry))
+
+    def _complete(self, call: Invocation) -> Outcome:
+        completion = self._functions.get("completion", key_of(call.request.params.get("ref")))
+        argument = call.request.params.get("argument")
+        if not isinstance(argument, dict) or not all(isinstance(argument.get(key), str) for key in ("name", "value")):
+            raise Refusal(INVALID_PARAMS, "params.argument must have a name and a value")
+        return Outcome(completion_result(completion.run(argument, call)))
 
 
 def uri_of(request: Request) -> str:
@@ -122,5 +167,6 @@ def uri_of(request: Request) -> str:
     return uri
 
 
-def _text(text: str) -> Message:
-    return {"type": "text", "text": text}
+def _check_arguments(request: Request) -> None:
+    if not isinstance(request.params.get("arguments", {}), dict):
+        raise Refusal(INVALID_PARAMS, "params.arguments must be an object")

@@ -3,16 +3,21 @@
 from typing import Optional
 
 from .answer import Answer
+from .call import Way
+from .invocation import ModernInvocation
 from .methods import Hint, Methods
 from .protocol import (
     ACKNOWLEDGED,
+    FILTER_FIELDS,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LISTEN,
+    META_LOG_LEVEL,
     META_SERVER_INFO,
     META_SUBSCRIPTION_ID,
     Message,
     Refusal,
+    check_level,
     check_request,
     notification,
     result_response,
@@ -41,22 +46,25 @@ class Modern:
         self._streams = streams
         self._methods = methods
 
-    def answer(self, request: Request, headers: Optional[Headers], wire: Waiting) -> Answer:
+    def answer(self, way: Way, headers: Optional[Headers], wire: Waiting) -> Answer:
         """The ordinary answer to a request.
 
-        :param request: a request whose body is one JSON-RPC request.
+        :param way: the way of a request whose body is one JSON-RPC request.
         :param headers: its HTTP headers, ``None`` where there are none.
         :param wire: where its answer goes; a listen stream needs it.
         :raises Refusal: it is answered with a JSON-RPC error.
         :raises Forbidden: the principal may not see what it asked for.
         """
+        request = way.request
         check_request(request.message, headers, self._settings.protocol_versions, self._settings.supported)
+        if META_LOG_LEVEL in request.meta:
+            check_level(request.meta[META_LOG_LEVEL])
         if request.method == LISTEN:
             return self._listen(request, wire)
         if request.method == "server/discover":
             result = self._cacheable(self._discover(), Hint())
         else:
-            outcome = self._methods.run(request)
+            outcome = self._methods.run(ModernInvocation(way))
             result = outcome.result if outcome.hint is None else self._cacheable(outcome.result, outcome.hint)
         return Answer(items=(result_response(request.id, self.complete(result)),),
                       events=self._settings.answer == "sse",
@@ -99,7 +107,7 @@ class Modern:
         # basic/patterns/subscriptions, "Acknowledgment": what is not supported is left out, not refused.
         covers: Message = {}
         if self._settings.list_changed:
-            for field in ("resourcesListChanged", "toolsListChanged"):
+            for field in FILTER_FIELDS.values():
                 if wanted.get(field) is True:
                     covers[field] = True
         uris = wanted.get("resourceSubscriptions")

@@ -46,7 +46,7 @@ class Probe:
         if exchange.request.method == "server/discover":
             return Answer(items=(result_response(exchange.request.id, self._legacy.greeting()),))
         session = exchange.session or Session(None, exchange.request.principal, False)
-        return Answer(items=(self._legacy.respond(exchange.request, session),))
+        return Answer(items=(self._legacy.respond(exchange, session),))
 
     def _silence(self, exchange: Exchange) -> Answer:
         exchange.wire.wait_until(lambda: False)

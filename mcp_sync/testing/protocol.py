@@ -21,6 +21,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 # server/resources of 2025-11-25, "Error Handling"
@@ -34,6 +35,10 @@ META_VERSION = "io.modelcontextprotocol/protocolVersion"
 META_CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 META_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 META_SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+META_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+#: The extension of which a tool's result may come later (the repository ext-tasks, specification/draft/tasks).
+TASKS = "io.modelcontextprotocol/tasks"
 
 LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -41,15 +46,24 @@ CANCELLED = "notifications/cancelled"
 RESOURCE_UPDATED = "notifications/resources/updated"
 RESOURCES_LIST_CHANGED = "notifications/resources/list_changed"
 TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
+PROMPTS_LIST_CHANGED = "notifications/prompts/list_changed"
+PROGRESS = "notifications/progress"
+LOG_MESSAGE = "notifications/message"
 
 #: Which field of a subscription filter asks for which notification (basic/patterns/subscriptions).
 FILTER_FIELDS = {
     RESOURCES_LIST_CHANGED: "resourcesListChanged",
     TOOLS_LIST_CHANGED: "toolsListChanged",
+    PROMPTS_LIST_CHANGED: "promptsListChanged",
 }
 
-#: Which parameter the ``Mcp-Name`` header mirrors (basic/transports/streamable-http, "Standard Request Headers").
-NAMED_BY = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name"}
+#: Which parameter the ``Mcp-Name`` header mirrors (basic/transports/streamable-http, "Standard Request Headers"; tasks,
+#: "Streamable HTTP: Routing Headers").
+NAMED_BY = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name",
+            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
+
+#: From the least to the most urgent (server/utilities/logging, "Log Levels").
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 
@@ -79,6 +93,15 @@ class NotFound(Refusal):
 
     def __init__(self, uri: str) -> None:
         super().__init__(INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
+def check_level(level: Any) -> None:
+    """Refuse what is no log level (server/utilities/logging, "Error Handling").
+
+    :raises Refusal: -32602.
+    """
+    if level not in LOG_LEVELS:
+        raise Refusal(INVALID_PARAMS, "Invalid log level: {!r}".format(level))
 
 
 class Forbidden(Exception):

@@ -63,6 +63,9 @@ class Request:
         params = self.message.get("params")
         self.params: Dict[str, Any] = params if isinstance(params, dict) else {}
         self.id = self.message.get("id")
+        meta = self.params.get("_meta")
+        #: ``params._meta``, empty where there is none.
+        self.meta: Dict[str, Any] = meta if isinstance(meta, dict) else {}
         self.principal: Optional[str] = None
         self.http_status: Optional[int] = None
 
@@ -70,7 +73,8 @@ class Request:
         """Whether this is a request with that method about that URI; ``None`` stands for any.
 
         A method is that of JSON-RPC, or that of HTTP: ``"GET"`` is the opening of a legacy stream. A URI is the ``uri``
-        of a read or a subscription, the ``name`` of a tool, or one of those that a listen asks for.
+        of a read or a subscription, the ``name`` of a tool or a prompt, the ``taskId`` of a task, what a completion
+        refers to, or one of those that a listen asks for.
         """
         if method is not None and method not in (self.method, self.http_method):
             return False
@@ -80,7 +84,9 @@ class Request:
             wanted = self.params.get("notifications")
             uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
             return isinstance(uris, list) and uri in uris
-        return uri in (self.params.get("uri"), self.params.get("name"))
+        ref = self.params.get("ref")
+        referred = (ref.get("uri"), ref.get("name")) if isinstance(ref, dict) else ()
+        return uri in (self.params.get("uri"), self.params.get("name"), self.params.get("taskId")) + referred
 
     def __repr__(self) -> str:
         return "<{} {} {} -> {}>".format(self.http_method, self.method or self.path,

@@ -1,19 +1,22 @@
-"""What the server holds: resources with all their values, templates and tools.
+"""What the server holds: resources with all their values, and templates.
 
-Pages: server/resources, server/utilities/caching, server/tools. No socket and no thread here; a lock, because tests
-change values while the server answers.
+Pages: server/resources, server/utilities/caching. No socket and no thread here; a lock, because tests change values
+while the server answers.
 """
 
 import base64
 import threading
 from typing import Any, Callable, Collection, Dict, List, Optional, Tuple, Union
 
-from .protocol import INVALID_PARAMS, Forbidden, Message, NotFound, Refusal
+from .functions import with_call
+from .invocation import Invocation
+from .protocol import Forbidden, Message, NotFound
 
 Content = Union[str, bytes]
-#: A value, or what makes one for a principal.
-Value = Union[str, bytes, Callable[[Optional[str]], Content]]
-ToolHandler = Callable[[Dict[str, Any]], Any]
+#: A value, or what makes one for a principal (and, if it takes two things, an :class:`Invocation`).
+Value = Union[str, bytes, Callable[..., Content]]
+#: From the URI of a read, and if it takes two things an :class:`Invocation`, to a value or to ``None``.
+Reader = Callable[..., Optional[Content]]
 
 
 class Resource:
@@ -59,7 +62,7 @@ def contents(uri: str, mime_type: Optional[str], value: Content) -> Message:
 
 
 class Store:
-    """Everything that can be listed, read or called.
+    """Everything that can be listed and read.
 
     Threads: any thread may call any method. Callables of the user run without the lock.
     """
@@ -69,8 +72,7 @@ class Store:
         # Guarded by _lock; all in the order of insertion:
         self._resources: Dict[str, Resource] = {}
         self._history: Dict[str, List[Value]] = {}
-        self._templates: Dict[str, Tuple[Message, Optional[Callable[[str], Optional[Content]]]]] = {}
-        self._tools: Dict[str, Tuple[Message, ToolHandler]] = {}
+        self._templates: Dict[str, Tuple[Message, Optional[Reader]]] = {}
 
     # -- resources -----------------------------------------------------------------------------------------------
 
@@ -141,29 +143,31 @@ class Store:
             return [(uri, resource.description) for uri, resource in self._resources.items()
                     if resource.visible(principal)]
 
-    def read(self, uri: str, principal: Optional[str]) -> Tuple[List[Message], Any, Optional[str]]:
+    def read(self, uri: str, call: Invocation) -> Tuple[List[Message], Any, Optional[str]]:
         """The contents of a resource, its ``ttlMs`` and its ``cacheScope`` (``None`` where the server's apply).
 
+        :param call: the read, for what makes a value.
         :raises NotFound: there is no such resource.
         :raises Forbidden: that principal may not see it.
         """
+        principal = call.principal
         with self._lock:
             resource = self._resources.get(uri)
             templates = list(self._templates.values())
         if resource is not None:
             if not resource.visible(principal):
                 raise Forbidden(uri)
-            value = resource.value(principal) if callable(resource.value) else resource.value
+            value = with_call(resource.value)(principal, call) if callable(resource.value) else resource.value
             return [contents(uri, resource.description.get("mimeType"), value)], resource.ttl_ms, resource.cache_scope
         for description, reader in templates:
-            made = None if reader is None else reader(uri)
+            made = None if reader is None else with_call(reader)(uri, call)
             if made is not None:
                 return [contents(uri, description.get("mimeType"), made)], None, None
         raise NotFound(uri)
 
-    # -- templates and tools -------------------------------------------------------------------------------------
+    # -- templates -----------------------------------------------------------------------------------------------
 
-    def add_template(self, description: Message, reader: Optional[Callable[[str], Optional[Content]]]) -> None:
+    def add_template(self, description: Message, reader: Optional[Reader]) -> None:
         """Add or replace a resource template."""
         with self._lock:
             self._templates[description["uriTemplate"]] = (description, reader)
@@ -172,26 +176,6 @@ class Store:
         """(URI template, description) pairs."""
         with self._lock:
             return [(key, description) for key, (description, _) in self._templates.items()]
-
-    def add_tool(self, description: Message, handler: ToolHandler) -> None:
-        """Add or replace a tool."""
-        with self._lock:
-            self._tools[description["name"]] = (description, handler)
-
-    def list_tools(self) -> List[Tuple[str, Message]]:
-        """(name, description) pairs."""
-        with self._lock:
-            return [(key, description) for key, (description, _) in self._tools.items()]
-
-    def tool(self, name: Any) -> ToolHandler:
-        """The handler of a tool.
-
-        :raises Refusal: there is none with that name (-32602).
-        """
-        with self._lock:
-            if not isinstance(name, str) or name not in self._tools:
-                raise Refusal(INVALID_PARAMS, "Unknown tool: {}".format(name))
-            return self._tools[name][1]
 
 
 def describe(value: Value, **members: Any) -> Message:

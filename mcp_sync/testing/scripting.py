@@ -34,7 +34,8 @@ class Scripting:
                 server.update(uri, "newer")        # the read that is held will answer what was before
 
         :param method: JSON-RPC method; ``None`` for any.
-        :param uri: URI of a read, name of a tool, or one of the URIs of a listen; ``None`` for any.
+        :param uri: URI of a read, name of a tool or a prompt, id of a task, or one of the URIs of a listen; ``None`` for
+            any.
         :param at: ``"arrival"``, before anything is looked up, or ``"answer"``, afterwards and before a byte is sent.
         """
         gate = Gate(method, uri, at)
@@ -50,7 +51,8 @@ class Scripting:
         :param faults: from :mod:`mcp_sync.testing.faults`, or callables of your own (see :mod:`mcp_sync.testing.call`).
             Several apply together, the first around the second and so on.
         :param method: JSON-RPC method; ``None`` for any HTTP request.
-        :param uri: URI of a read, name of a tool, or one of the URIs of a listen; ``None`` for any.
+        :param uri: URI of a read, name of a tool or a prompt, id of a task, or one of the URIs of a listen; ``None`` for
+            any.
         :param times: how many requests; ``None`` for all until :meth:`clear_faults`.
         :returns: a handle that counts the requests that met these faults, and waits for them.
         """

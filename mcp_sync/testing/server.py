@@ -9,11 +9,12 @@ from .connection import Connection, HttpExchange
 from .control import Control
 from .exchange import Core, current
 from .faults import Ask
-from .holdings import Holdings
+from .functions import Functions
 from .legacy import Legacy
 from .lifecycle import Lifecycle
-from .methods import Methods
+from .methods import CAPABILITIES, Methods
 from .modern import Modern
+from .offering import Offering
 from .probe import Probe
 from .protocol import Message
 from .recorder import Recorder
@@ -33,7 +34,7 @@ Self = TypeVar("Self", bound="Server")
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
-class Server(Holdings, Scripting):
+class Server(Offering, Scripting):
     """A Model Context Protocol server over HTTP, inside the process that tests a client.
 
     ::
@@ -85,8 +86,12 @@ class Server(Holdings, Scripting):
     :param endpoint: what the first event of HTTP+SSE says: ``"relative"``, ``"absolute"``, ``"other origin"``,
         ``"missing"`` (there is no such event), or a callable that makes it from the relative name.
     :param accepted: the body of a 202 with HTTP+SSE.
+    :param capabilities: what it says that it can do from the beginning, besides resources: any of ``"tools"``,
+        ``"prompts"``, ``"completions"`` and ``"logging"``. What is not named here is told as soon as there is something
+        of it (``logging``: a tool or a prompt); until then its methods are not found.
 
-    Pages: basic/transports/streamable-http, basic/patterns/subscriptions, server/resources, server/utilities/caching;
+    Pages: basic/transports/streamable-http, basic/patterns/subscriptions, server/resources, server/tools, server/prompts,
+    server/utilities/caching;
     basic/lifecycle and basic/transports of 2025-11-25; basic/transports of 2024-11-05.
 
     Threads: any thread may call any method. The server's own threads are daemons.
@@ -103,7 +108,8 @@ class Server(Holdings, Scripting):
                  make_session_id: Callable[[], str] = lambda: uuid.uuid4().hex, get_stream: bool = True,
                  resumable: bool = False, retry_ms: Optional[int] = None,
                  modern_probe: Union[str, Fault, None] = None,
-                 endpoint: Union[str, Callable[[str], str]] = "relative", accepted: bytes = b"Accepted") -> None:
+                 endpoint: Union[str, Callable[[str], str]] = "relative", accepted: bytes = b"Accepted",
+                 capabilities: Collection[str] = ()) -> None:
         if answer not in ("json", "sse"):
             raise ValueError('answer must be "json" or "sse", not {!r}'.format(answer))
         if transport not in ("streamable", "http+sse"):
@@ -111,6 +117,9 @@ class Server(Holdings, Scripting):
         old = transport == "http+sse"
         if eras is None:
             eras = ("legacy",) if old else ("modern",)
+        unknown = set(capabilities) - set(CAPABILITIES)
+        if unknown:
+            raise ValueError("capabilities must be of {}, not {!r}".format(", ".join(CAPABILITIES), unknown))
         if not eras or not set(eras) <= ({"legacy"} if old else {"modern", "legacy"}):
             raise ValueError('eras must be "modern", "legacy" or both (HTTP+SSE: "legacy"), not {!r}'.format(eras))
         self.host = host
@@ -120,11 +129,11 @@ class Server(Holdings, Scripting):
             ttl_ms=ttl_ms, cache_scope=cache_scope, page_size=page_size, protocol_versions=tuple(protocol_versions),
             answer=answer, keep_alive=keep_alive, max_streams=max_streams, chunked=chunked, backlog=backlog,
             eras=tuple(eras), legacy_versions=tuple(legacy_versions), sessions=sessions, get_stream=get_stream,
-            resumable=resumable, retry_ms=retry_ms)
-        Holdings.__init__(self, Store(), Streams())
+            resumable=resumable, retry_ms=retry_ms, capabilities=tuple(capabilities))
+        Offering.__init__(self, Store(), Streams(), Functions())
         Scripting.__init__(self, Control(), Recorder())
         self._sessions = Sessions(sessions or old, make_session_id, list_changed, self._streams)
-        methods = Methods(self._settings, self._store)
+        methods = Methods(self._settings, self._store, self._functions)
         legacy = Legacy(self._settings, methods)
         self._core = Core(
             settings=self._settings, authenticate=authenticate, legacy=legacy, streams=self._streams,

@@ -7,7 +7,7 @@ Pages (revision 2025-11-25): basic/lifecycle, basic/transports ("Session Managem
 import itertools
 import json
 import threading
-from typing import Dict, List, Optional, Set
+from typing import Callable, Dict, List, Optional, Set
 
 from .protocol import RESOURCE_UPDATED, Item, Message, RequestId, request
 from .questions import Question
@@ -41,6 +41,8 @@ class Session:
         self._logs: Dict[str, EventLog] = {}
         self._parked: Optional["SessionStream"] = None
         self._over = False
+        self._log_level: Optional[str] = None
+        self._under_way: Dict[str, Callable[[], None]] = {}
 
     # -- what the client said ------------------------------------------------------------------------------------
 
@@ -63,6 +65,38 @@ class Session:
         """The params of the client's ``initialize``: its capabilities, its name."""
         with self._changed:
             return self._client
+
+    def set_log_level(self, level: Optional[str]) -> None:
+        """Send this client log messages from that level on."""
+        with self._changed:
+            self._log_level = level
+
+    @property
+    def log_level(self) -> Optional[str]:
+        """From which level on this client wants log messages; ``None`` before it has said so."""
+        with self._changed:
+            return self._log_level
+
+    def began(self, id: RequestId, cancel: Callable[[], None]) -> None:
+        """A request of this client's is under way.
+
+        :param cancel: called when the client does not want its answer any more.
+        """
+        with self._changed:
+            self._under_way[_key(id)] = cancel
+
+    def ended(self, id: RequestId, cancel: Callable[[], None]) -> None:
+        """That request has been answered, or never will be."""
+        with self._changed:
+            if self._under_way.get(_key(id)) == cancel:
+                del self._under_way[_key(id)]
+
+    def cancel(self, id: RequestId) -> None:
+        """The client has cancelled a request; one that is not under way is nobody's concern."""
+        with self._changed:
+            cancel = self._under_way.pop(_key(id), None)
+        if cancel is not None:
+            cancel()
 
     def subscribe(self, uri: str) -> None:
         """Tell this client about changes of a URI."""

@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     get_stream: bool
     resumable: bool
     retry_ms: Optional[int]
+    capabilities: Sequence[str]
 
     @property
     def supported(self) -> Sequence[str]:

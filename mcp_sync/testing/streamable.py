@@ -11,6 +11,7 @@ from .exchange import Core, Exchange
 from .face import Face, accepts, plain
 from .probe import Probe
 from .protocol import (
+    CANCELLED,
     INTERNAL_ERROR,
     LEGACY_BAD_REQUEST,
     LEGACY_NO_SESSION,
@@ -74,7 +75,7 @@ class Streamable(Face):
         if self._modern and (not self._legacy or self._is_modern(request)):
             if "id" not in message:
                 return Answer(status=202)
-            return self._core.modern.answer(request, request.headers, exchange.wire)
+            return self._core.modern.answer(exchange, request.headers, exchange.wire)
         if self._is_modern(request):
             return self._probe.answer(exchange)
         return self._legacy_post(exchange)
@@ -99,12 +100,14 @@ class Streamable(Face):
             session.resolve(request.message)
             return Answer(status=202)
         if "id" not in request.message:
+            if request.method == CANCELLED:
+                session.cancel(request.params.get("requestId"))
             return Answer(status=202)
-        return self._shaped(self._core.legacy.respond(request, session))
+        return self._shaped(self._core.legacy.respond(exchange, session))
 
     def _initialize(self, exchange: Exchange) -> Answer:
         session = self._core.sessions.new(exchange.request.principal)
-        response = self._core.legacy.respond(exchange.request, session)
+        response = self._core.legacy.respond(exchange, session)
         if "error" in response:
             self._core.sessions.remove(session)
             return Answer(items=(response,), status=400)

@@ -32,12 +32,14 @@ class Turn(Waiting):
         with self._changed:
             self._close_asked = True
             self._changed.notify_all()
+        self._tell()
 
     def ask_reset(self) -> None:
         """Ask for the end, without an answer."""
         with self._changed:
             self._reset_asked = True
             self._changed.notify_all()
+        self._tell()
 
     @property
     def closing(self) -> bool:

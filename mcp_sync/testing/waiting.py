@@ -1,6 +1,7 @@
 """What a thread that serves a request waits on, so that any other thread can wake it or ask it to end."""
 
 import abc
+import threading
 import time
 from typing import Callable, Optional
 
@@ -31,6 +32,25 @@ class Waiting(abc.ABC):
     @abc.abstractmethod
     def closing(self) -> bool:
         """Whether somebody asked for the end."""
+
+    #: Written by the owner; read by whoever asks for the end.
+    _end: Optional[threading.Event] = None
+
+    def tell_end(self, end: Optional[threading.Event]) -> None:
+        """Set that event as soon as somebody asks for the end, in the place of the one before; ``None`` sets none."""
+        self._end = end
+        self._tell()  # who has asked before now has found the one before
+
+    def gone(self) -> None:
+        """The owner has found out that the peer is gone."""
+        end = self._end
+        if end is not None:
+            end.set()
+
+    def _tell(self) -> None:
+        end = self._end
+        if end is not None and self.closing:
+            end.set()
 
     @abc.abstractmethod
     def wait(self, timeout: Optional[float] = None) -> None:

@@ -64,12 +64,14 @@ class Wire(Waiting):
         with self._lock:
             self._close_asked = True
             self._ring_locked()
+        self._tell()
 
     def ask_reset(self) -> None:
         """Ask for the end of this connection now, with a TCP reset."""
         with self._lock:
             self._reset_asked = True
             self._ring_locked()
+        self._tell()
 
     def _ring_locked(self) -> None:
         # One byte, never blocking, to a socket of our own: the one I/O under a lock. Outside of it the owner might

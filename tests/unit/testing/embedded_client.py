@@ -14,7 +14,8 @@ META = {
 }
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 LIMIT = 5.0
-NAMED_BY = {"tools/call": "name", "resources/read": "uri"}
+NAMED_BY = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name",
+            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 
 
 def message(method: str, params: Optional[Dict[str, Any]] = None, id: Any = 1, meta: Any = META) -> Dict[str, Any]:

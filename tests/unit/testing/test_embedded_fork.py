@@ -81,7 +81,7 @@ def test_a_child_keeps_no_legacy_stream_and_no_process_open(legacy):
     with Server(eras=["legacy"]) as server, StdioServer() as twin:
         stream = legacy(server).listen()
         process = StdioPeer(twin.command)
-        assert "result" in process.new("tools/list")
+        assert "result" in process.new("resources/list")
         server.wait_for_streams(1)
 
         def work():
@@ -91,7 +91,7 @@ def test_a_child_keeps_no_legacy_stream_and_no_process_open(legacy):
 
         child = _Child(work)
         try:
-            assert "result" in process.new("tools/list")
+            assert "result" in process.new("resources/list")
             server.add("a://x", "1")
             assert stream.next()["method"] == "notifications/resources/list_changed"
             twin.kill()

@@ -157,7 +157,7 @@ def test_tools_are_listed_and_called(server, peer):
         raise ValueError("no such city")
 
     server.add_tool("text", lambda arguments: "hello " + arguments["name"])
-    server.add_tool("data", lambda arguments: [1, 2], {"type": "object", "properties": {}})
+    server.add_tool("data", lambda arguments: [1, 2], input_schema={"type": "object", "properties": {}})
     server.add_tool("whole", lambda arguments: {"content": [], "isError": True})
     server.add_tool("fail", fail)
     tools = peer.call("tools/list").result["tools"]

@@ -76,8 +76,9 @@ def test_a_resource_that_appears_is_announced_to_those_who_wait_for_it(server, p
 
 
 @pytest.mark.parametrize("options, acknowledged", [
-    ({}, {"resourcesListChanged": True, "toolsListChanged": True, "resourceSubscriptions": ["a://x"]}),
-    ({"subscribe": False}, {"resourcesListChanged": True, "toolsListChanged": True}),
+    ({}, {"resourcesListChanged": True, "toolsListChanged": True, "promptsListChanged": True,
+          "resourceSubscriptions": ["a://x"]}),
+    ({"subscribe": False}, {"resourcesListChanged": True, "toolsListChanged": True, "promptsListChanged": True}),
     ({"list_changed": False}, {"resourceSubscriptions": ["a://x"]}),
     ({"subscribe": False, "list_changed": False}, {}),
 ])

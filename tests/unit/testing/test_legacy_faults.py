@@ -302,5 +302,5 @@ def test_one_client_among_many_can_be_asked(server, legacy, in_thread):
 
 def test_only_the_legacy_era_can_be_asked(peers):
     with Server() as server:
-        server.inject(faults.Ask("ping"), method="tools/list")
-        assert peers(server).call("tools/list").result["tools"] == []
+        server.inject(faults.Ask("ping"), method="resources/list")
+        assert peers(server).call("resources/list").result["resources"] == []

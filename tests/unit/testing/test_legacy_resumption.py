@@ -223,6 +223,6 @@ def test_the_resuming_get_ends_when_there_will_be_no_answer(server, legacy):
 
 def test_nothing_is_resumed_in_the_modern_era(peers):
     with Server(eras=["modern", "legacy"], sessions=False, resumable=True, answer="sse") as server:
-        server.inject(faults.CutAndResume(), method="tools/list")
-        reply = peers(server).call("tools/list")
-        assert reply.result["tools"] == [] and b"id: " not in reply.body
+        server.inject(faults.CutAndResume(), method="resources/list")
+        reply = peers(server).call("resources/list")
+        assert reply.result["resources"] == [] and b"id: " not in reply.body

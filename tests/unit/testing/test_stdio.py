@@ -130,7 +130,7 @@ def test_a_cancelled_request_gets_no_answer(server, start):
         gate.wait_reached()
         peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}})
         server.wait_for_requests("notifications/cancelled")
-        assert server.call(peer, "tools/list", id=6)["id"] == 6
+        assert server.call(peer, "resources/templates/list", id=6)["id"] == 6
     assert peer.end() == 0
     assert peer.rest() == b""
 
@@ -142,7 +142,7 @@ def test_a_held_answer_holds_no_other(server, start):
         peer.send(server.write_request("resources/read", {"uri": "a://x"}, id=1))
         gate.wait_reached()
         server.update("a://x", "2")
-        assert server.call(peer, "tools/list", id=2)["id"] == 2
+        assert server.call(peer, "resources/list", id=2)["id"] == 2
     answer = peer.next()
     assert (answer["id"], answer["result"]["contents"][0]["text"]) == (1, "1")
 
@@ -182,16 +182,16 @@ def test_a_line_that_makes_no_sense_is_answered_to_nobody(server, start, line, c
     peer.send(line)
     answer = peer.next()
     assert (answer["id"], answer["error"]["code"]) == (None, code)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
 
 
 def test_lines_may_come_in_pieces_or_many_at_once(server, start):
     peer = start(server)
-    for byte in json.dumps(server.write_request("tools/list", id="slow")).encode("utf-8"):
+    for byte in json.dumps(server.write_request("resources/list", id="slow")).encode("utf-8"):
         peer.send(bytes([byte]))
     peer.send(b"\r\n\n")
     assert peer.next()["id"] == "slow"
-    peer.send(*[server.write_request("tools/list", id=number) for number in range(20)])
+    peer.send(*[server.write_request("resources/list", id=number) for number in range(20)])
     assert sorted(one["id"] for one in peer.take(20)) == list(range(20))
 
 
@@ -200,7 +200,7 @@ def test_lines_may_come_in_pieces_or_many_at_once(server, start):
 
 def test_the_end_of_the_input_is_the_end_of_the_process(server, start):
     peer = start(server)
-    peer.send(server.write_request("tools/list"))
+    peer.send(server.write_request("resources/list"))
     assert peer.end() == 0
     assert json.loads(peer.rest())["id"] == 1
     server.wait_for_happening("ended")
@@ -210,8 +210,8 @@ def test_the_end_of_the_input_is_the_end_of_the_process(server, start):
 
 def test_a_stop_answers_what_is_held_and_ends_the_process(server, start):
     peer = start(server)
-    gate = server.hold("tools/list")
-    peer.send(server.write_request("tools/list"))
+    gate = server.hold("resources/list")
+    peer.send(server.write_request("resources/list"))
     gate.wait_reached()
     server.stop()
     assert peer.process.wait(LIMIT) == 0
@@ -232,7 +232,7 @@ def test_a_stop_ends_every_listen_with_its_result(start):
 def test_a_kill_has_no_last_words_and_a_new_process_knows_everything(server, start):
     server.add("a://x", "1")
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     server.kill()
     assert peer.process.wait(LIMIT) == -signal.SIGKILL
     assert peer.rest() == b""
@@ -247,20 +247,20 @@ def test_a_kill_has_no_last_words_and_a_new_process_knows_everything(server, sta
 
 def test_only_the_process_can_die(server, start):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     assert server.pids == (peer.process.pid,)
     server.die(3, after=b'{"half')
     assert peer.process.wait(LIMIT) == 3
     assert peer.rest() == b'{"half'
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     server.die()
     assert peer.process.wait(LIMIT) == -signal.SIGKILL
 
 
 def test_the_client_may_kill_it(server, start):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     peer.process.kill()
     server.wait_for_happening("ended")
     assert server.connections == 0 and server.sessions == ()
@@ -268,7 +268,7 @@ def test_the_client_may_kill_it(server, start):
 
 def test_a_terminated_process_is_gone(server, start):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     peer.process.terminate()
     assert peer.process.wait(LIMIT) == -signal.SIGTERM
     server.wait_for_happening("ended")
@@ -277,7 +277,7 @@ def test_a_terminated_process_is_gone(server, start):
 def test_a_process_may_ignore_the_end_of_its_input_and_sigterm(start):
     with StdioServer(ignore_end_of_input=True, ignore_sigterm=True) as server:
         peer = start(server)
-        assert "result" in peer.new("tools/list")
+        assert "result" in peer.new("resources/list")
         peer.process.stdin.close()
         server.wait_for_happening("end of input")
         peer.process.terminate()
@@ -291,10 +291,10 @@ def test_a_process_may_ignore_the_end_of_its_input_and_sigterm(start):
 def test_a_process_may_begin_with_a_banner_or_half_a_line(server, start):
     server.at_start(stdout=b"Welcome!\n{\"half", times=1)
     peer = start(server)
-    peer.send(server.write_request("tools/list"))
+    peer.send(server.write_request("resources/list"))
     assert peer.line() == b"Welcome!\n"
     assert peer.line().startswith(b'{"half{"jsonrpc"')
-    assert "result" in server.call(start(server), "tools/list")
+    assert "result" in server.call(start(server), "resources/list")
 
 
 def test_a_process_may_exit_at_once_with_words_on_standard_error(server, start):
@@ -302,24 +302,24 @@ def test_a_process_may_exit_at_once_with_words_on_standard_error(server, start):
     peer = start(server)
     assert peer.process.wait(LIMIT) == 3
     assert (peer.rest(), peer.process.stderr.read()) == (b"", b"no licence\n")
-    assert "result" in server.call(start(server), "tools/list")
+    assert "result" in server.call(start(server), "resources/list")
 
 
 def test_anything_can_be_written_between_two_lines(server, start):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     server.write(b"a banner, late\n\xff\n")
     assert peer.line() + peer.line() == b"a banner, late\n\xff\n"
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
 
 
 def test_standard_error_can_be_flooded(server, start, in_thread):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     flood = in_thread(lambda: _read_exactly(peer, 1 << 20))
     server.write_error(b"x" * 1023 + b"\n", times=1024)
     assert flood() == 1 << 20
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
 
 
 def _read_exactly(peer, size):
@@ -331,7 +331,7 @@ def _read_exactly(peer, size):
 
 def test_a_client_that_does_not_read_can_still_be_killed(server, start):
     peer = start(server)
-    assert "result" in server.call(peer, "tools/list")
+    assert "result" in server.call(peer, "resources/list")
     server.write(b"x" * (1 << 22))
     server.kill()
     assert peer.process.wait(LIMIT) == -signal.SIGKILL
@@ -341,31 +341,31 @@ def test_a_client_that_does_not_read_can_still_be_killed(server, start):
 
 
 def test_a_process_may_die_in_the_middle_of_an_answer(server, start):
-    server.inject(faults.CutAt(10), method="tools/list")
+    server.inject(faults.CutAt(10), method="resources/list")
     peer = start(server)
-    peer.send(server.write_request("tools/list"))
+    peer.send(server.write_request("resources/list"))
     assert peer.process.wait(LIMIT) == 1
     assert peer.rest() == b'{"jsonrpc"'
-    server.inject(faults.CutAt(10, then="reset"), method="tools/list")
+    server.inject(faults.CutAt(10, then="reset"), method="resources/list")
     peer = start(server)
-    peer.send(server.write_request("tools/list"))
+    peer.send(server.write_request("resources/list"))
     assert peer.process.wait(LIMIT) == -signal.SIGKILL
     assert peer.rest() == b'{"jsonrpc"'
 
 
 @pytest.mark.parametrize("fault, status", [(faults.Close(), 1), (faults.Reset(), -signal.SIGKILL)])
 def test_a_connection_that_ends_is_a_process_that_ends(server, start, fault, status):
-    server.inject(fault, method="tools/list")
+    server.inject(fault, method="resources/list")
     peer = start(server)
-    peer.send(server.write_request("tools/list"))
+    peer.send(server.write_request("resources/list"))
     assert peer.process.wait(LIMIT) == status
     assert peer.rest() == b""
 
 
 def test_silence_lasts_until_the_faults_are_cleared(server, start):
-    injection = server.inject(faults.Silence(), method="tools/list")
+    injection = server.inject(faults.Silence(), method="resources/list")
     peer = start(server)
-    peer.send(server.write_request("tools/list", id=1))
+    peer.send(server.write_request("resources/list", id=1))
     injection.wait_used()
     assert server.call(peer, "resources/list", id=2)["id"] == 2
     server.clear_faults()
@@ -374,28 +374,28 @@ def test_silence_lasts_until_the_faults_are_cleared(server, start):
 
 def test_faults_that_need_no_http_are_the_same(server, start):
     peer = start(server)
-    server.inject(faults.JsonRpcError(-5, "away", [1]), method="tools/list")
-    assert server.call(peer, "tools/list")["error"] == {"code": -5, "message": "away", "data": [1]}
-    server.inject(faults.Result({"odd": True}), method="tools/list")
-    assert server.call(peer, "tools/list")["result"] == {"odd": True}
-    server.inject(faults.WrongId("1"), method="tools/list")
-    assert server.call(peer, "tools/list", id=1)["id"] == "1"
-    server.inject(faults.RawBody(b"<html>\n"), method="tools/list")
-    peer.send(server.write_request("tools/list"))
+    server.inject(faults.JsonRpcError(-5, "away", [1]), method="resources/list")
+    assert server.call(peer, "resources/list")["error"] == {"code": -5, "message": "away", "data": [1]}
+    server.inject(faults.Result({"odd": True}), method="resources/list")
+    assert server.call(peer, "resources/list")["result"] == {"odd": True}
+    server.inject(faults.WrongId("1"), method="resources/list")
+    assert server.call(peer, "resources/list", id=1)["id"] == "1"
+    server.inject(faults.RawBody(b"<html>\n"), method="resources/list")
+    peer.send(server.write_request("resources/list"))
     assert peer.line() == b"<html>\n"
-    server.inject(faults.Prelude(({"jsonrpc": "2.0", "method": "notifications/message"},)), method="tools/list")
-    assert server.call(peer, "tools/list")["method"] == "notifications/message"
+    server.inject(faults.Prelude(({"jsonrpc": "2.0", "method": "notifications/message"},)), method="resources/list")
+    assert server.call(peer, "resources/list")["method"] == "notifications/message"
     assert "result" in peer.next()
-    server.inject(faults.LineEnds("\r\n"), faults.Drip(1), method="tools/list")
-    peer.send(server.write_request("tools/list"))
+    server.inject(faults.LineEnds("\r\n"), faults.Drip(1), method="resources/list")
+    peer.send(server.write_request("resources/list"))
     assert peer.line().endswith(b"}\r\n")
 
 
 def test_an_answer_that_is_a_mere_status_is_no_answer(server, start):
     peer = start(server)
-    server.inject(faults.Status(503), method="tools/list")
-    peer.send(server.write_request("tools/list", id=1))
-    assert server.call(peer, "tools/list", id=2)["id"] == 2
+    server.inject(faults.Status(503), method="resources/list")
+    peer.send(server.write_request("resources/list", id=1))
+    assert server.call(peer, "resources/list", id=2)["id"] == 2
 
 
 def test_a_listen_may_be_acknowledged_wrongly(start):
@@ -425,7 +425,7 @@ def test_a_listen_can_end_in_every_way(start, how, last, status):
         server.wait_for_no_streams()
         if status is None:
             assert last in peer.line().decode("utf-8")
-            assert "result" in peer.new("tools/list")
+            assert "result" in peer.new("resources/list")
         else:
             assert peer.process.wait(LIMIT) == status
             assert peer.rest().decode("utf-8").startswith(last)
@@ -473,8 +473,8 @@ def test_the_program_can_be_the_process_of_a_server_elsewhere(start):
     with StdioServer() as server:
         options = server.command[server.command.index("--control"):]
         peer = start([sys.executable, "-m", "mcp_sync.testing.stdio"] + options)
-        assert "result" in peer.new("tools/list")
-        assert server.count("tools/list") == 1
+        assert "result" in peer.new("resources/list")
+        assert server.count("resources/list") == 1
 
 
 def test_the_program_explains_itself():
