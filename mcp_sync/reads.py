@@ -36,6 +36,7 @@ from .results import (
     TextResourceContents,
     list_from_pages,
 )
+from .tool_headers import problem_with
 
 __all__ = ["CATALOG", "DISCOVER", "PROMPTS", "TEMPLATES", "TOOLS", "Outcome", "Query", "Reads", "read_query"]
 
@@ -299,7 +300,10 @@ class Reads:
             raw = self.connection.call("server/discover", deadline=deadline)
             return DiscoverResult.from_wire(raw, started, self._clock(), started_at, self._clock)
         pages = self._pages(query.method, deadline)
-        result = list_from_pages(_LISTS[query.method], pages, started, started_at, self._clock)
+        # What cannot be said over this transport must not be offered. Other transports have no headers.
+        mirrors = query == TOOLS and not self.connection.is_legacy and not self.connection.transport.shared_channel
+        checks = {"problem_with": problem_with} if mirrors else {}
+        result = list_from_pages(_LISTS[query.method], pages, started, started_at, self._clock, **checks)
         for item in result.left_out:
             self._tell_of(query, item)
         return result

@@ -31,7 +31,7 @@ ROWS: List[Set[str]] = [
     # What messages mean, and one server.
     {"eras.base"},
     {"eras"},
-    {"sessions"},
+    {"sessions", "tool_headers"},
     {"negotiate"},
     {"connection"},
     {"inputs"},
