@@ -11,7 +11,9 @@
      |    +-- MessageTooLarge                      longer than the client is willing to hold
      +-- ServerError                           a JSON-RPC error
      |    +-- ResourceNotFound                     the resource does not exist (any more)
+     +-- ToolError                             a tool was called, and says that it failed
      +-- InputRequired                         the server asks for input that nobody here can give
+     +-- Cancelled                             this program cancelled the call
      +-- StaleError                            only an old copy could be had, and the caller wanted a current one
      +-- NotSupported                          this server, or its protocol revision, cannot do that
      +-- ClientClosed                          the client was closed
@@ -26,6 +28,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 __all__ = [
     "AuthorizationError",
+    "Cancelled",
     "ClientClosed",
     "InputRequired",
     "MCPSyncError",
@@ -36,6 +39,7 @@ __all__ = [
     "ResourceNotFound",
     "ServerError",
     "StaleError",
+    "ToolError",
     "TransportError",
     "UnsupportedVersion",
     "beginning_of",
@@ -221,17 +225,52 @@ class ResourceNotFound(ServerError):
         self.uri = uri
 
 
+class ToolError(MCPSyncError):
+    """A tool was called, and says that it failed: see :meth:`mcp_sync.CallToolResult.raise_for_error`.
+
+    :param result: all that it answered (:class:`mcp_sync.CallToolResult`).
+    """
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class ToolError(MCPSyncError):
+    """A tool was called, and says that it failed: see :meth:`mcp_sync.CallToolResult.raise_for_error`.
+
+    :param result: all that it answered (:class:`mcp_sync.CallToolResult`).
+    """
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class InputRequired(MCPSyncError):
     """The server answered ``input_required`` and nothing here can give that input.
 
-    :param input_requests: what it asks for, by the server's own identifiers.
+    Whoever can give it makes the same call again with ``input_responses=`` and ``request_state=``, in this process or in
+    another: this exception can be pickled, and its fields are JSON. See the specification, basic/patterns/mrtr.
+
+    :param method: the request, for example ``"tools/call"``.
+    :param params: its parameters, without earlier answers.
+    :param input_requests: what it asks for, by the server's own identifiers: objects with ``method`` and ``params``.
     :param request_state: the opaque text to hand back with the answers, or None.
     """
 
     def __init__(
-        self, message: str, *, input_requests: Optional[Mapping[str, Any]] = None, request_state: Optional[str] = None
+        self,
+        message: str,
+        *,
+        method: str = "",
+        params: Optional[Mapping[str, Any]] = None,
+        input_requests: Optional[Mapping[str, Any]] = None,
+        request_state: Optional[str] = None
     ) -> None:
         super().__init__(message)
+        self.method = method
+        self.params = dict(params or {})
         self.input_requests = dict(input_requests or {})
         self.request_state = request_state
 
@@ -249,6 +288,13 @@ class StaleError(MCPSyncError):
 
 class NotSupported(MCPSyncError):
     """This server, or the protocol revision that it speaks, cannot do what was asked."""
+
+
+class Cancelled(MCPSyncError):
+    """The call was cancelled by this program (:class:`~mcp_sync.Cancellation`), or the task that it began was.
+
+    What the server had done by then is not undone, and it may go on.
+    """
 
 
 class ClientClosed(MCPSyncError):

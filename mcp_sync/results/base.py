@@ -4,6 +4,8 @@ Parsing never raises for a field of the wrong type: the field is then absent. It
 :class:`~mcp_sync.errors.ProtocolError` only where nothing useful is left.
 """
 
+import base64
+import binascii
 import dataclasses
 import datetime
 import hashlib
@@ -17,7 +19,16 @@ from .._deadline import Clock, monotonic
 from ..errors import ProtocolError, beginning_of
 from ..freshness import PRIVATE
 
-__all__ = ["CacheableResult", "last_modified", "list_field", "mapping_field", "text_field"]
+__all__ = [
+    "CacheableResult",
+    "bytes_of",
+    "integer_field",
+    "last_modified",
+    "list_field",
+    "mapping_field",
+    "object_field",
+    "text_field",
+]
 
 _Raw = Mapping[str, Any]
 
@@ -26,6 +37,18 @@ def text_field(raw: _Raw, name: str) -> Optional[str]:
     """Return the text in a field, or None."""
     value = raw.get(name)
     return value if isinstance(value, str) else None
+
+
+def integer_field(raw: _Raw, name: str) -> Optional[int]:
+    """Return the integer in a field, or None."""
+    value = raw.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def object_field(raw: _Raw, name: str) -> Optional[Dict[str, Any]]:
+    """Return the object in a field, or None."""
+    value = raw.get(name)
+    return value if isinstance(value, dict) else None
 
 
 def mapping_field(raw: _Raw, name: str) -> Dict[str, Any]:
@@ -43,6 +66,19 @@ def list_field(raw: Any, name: str) -> List[Any]:
     if not isinstance(value, list):
         raise ProtocolError('the server sent a result without a list of "%s": %s' % (name, beginning_of(raw)))
     return value
+
+
+def bytes_of(encoded: str, what: str) -> bytes:
+    """Decode base64: plain or URL-safe, padded or not, in one line or many.
+
+    :param what: what it is, for the message of the error.
+    :raises ProtocolError: if it is not base64.
+    """
+    text = "".join(encoded.split()).replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProtocolError("%s is not base64: %s" % (what, beginning_of(encoded, 40))) from error
 
 
 # ISO 8601 as it is written in JSON. Not datetime.fromisoformat(): each Python reads another part of it.

@@ -1,7 +1,5 @@
 """What a resource holds: the answer to ``resources/read``, and its parts."""
 
-import base64
-import binascii
 import datetime
 import sys
 from dataclasses import dataclass, field
@@ -10,9 +8,9 @@ from typing import Any, Dict, Optional, Tuple, Union
 from .._deadline import Clock
 from ..errors import ProtocolError, beginning_of
 from ..freshness import cache_scope, ttl_seconds
-from .base import CacheableResult, last_modified, list_field, text_field
+from .base import CacheableResult, bytes_of, last_modified, list_field, text_field
 
-__all__ = ["BlobResourceContents", "Contents", "ReadResourceResult", "TextResourceContents"]
+__all__ = ["BlobResourceContents", "Contents", "ReadResourceResult", "TextResourceContents", "contents_from_wire"]
 
 
 @dataclass(frozen=True)
@@ -61,11 +59,7 @@ class BlobResourceContents:
 
         :raises ProtocolError: if they are not base64.
         """
-        text = "".join(self.blob.split()).replace("-", "+").replace("_", "/").rstrip("=")
-        try:
-            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ProtocolError("the blob of %s is not base64: %s" % (self.uri, beginning_of(self.blob, 40))) from error
+        return bytes_of(self.blob, "the blob of %s" % self.uri)
 
     @property
     def last_modified(self) -> Optional[datetime.datetime]:
@@ -75,7 +69,11 @@ class BlobResourceContents:
 Contents = Union[TextResourceContents, BlobResourceContents]
 
 
-def _contents(raw: Any, asked: str) -> Optional[Contents]:
+def contents_from_wire(raw: Any, asked: str) -> Optional[Contents]:
+    """Read one part; None if it holds neither text nor bytes.
+
+    :param asked: the URI of a part that names none.
+    """
     if not isinstance(raw, dict):
         return None
     uri = text_field(raw, "uri")
@@ -153,7 +151,7 @@ class ReadResourceResult(CacheableResult):
         list_field(raw, "contents")
         raw = _lean(raw)
         listed = raw["contents"]
-        contents = tuple(part for part in (_contents(item, uri) for item in listed) if part is not None)
+        contents = tuple(part for part in (contents_from_wire(item, uri) for item in listed) if part is not None)
         if listed and not contents:
             raise ProtocolError("the server sent contents of %s without text or blob: %s" % (uri, beginning_of(listed)))
         return cls(
