@@ -14,6 +14,7 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``errors``, ``_worker``, ``_fork``, ``_deadline``, ``_backoff``: the error tree; the only thread maker; the only at-fork hook;
   one deadline carried through many steps; how long to wait before trying again.
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
+* ``tracing``: requests as spans of OpenTelemetry, in a program that uses it.
 * ``_eventstream``, ``_pending``, ``transports``: how messages move.
 * ``cache``: entries, sequence, floor, generation, single flight; knows no protocol and no network.
 * ``calling``: what goes along with one request: progress, cancellation, limits.

@@ -412,10 +412,8 @@ class Client:
         deadline = Deadline(self._timeout if timeout is None else timeout, "ping")
 
         def ping() -> None:
-            if self._connection.is_legacy(deadline):
-                self._connection.call("ping", deadline=deadline)
-            else:
-                self._connection.call("server/discover", deadline=deadline)
+            self._connection.settle(deadline)
+            self._connection.call("ping" if self._connection.is_legacy else "server/discover", deadline=deadline)
 
         self._while_open(ping)
 

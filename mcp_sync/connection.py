@@ -122,9 +122,14 @@ class Connection:
                 else:
                     raise
 
-    def is_legacy(self, deadline: Deadline) -> bool:
-        """Return whether the server speaks a legacy revision, found out if need be."""
-        return isinstance(self._settled("server/discover", {}, deadline)[0], LegacySession)
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the server is known to speak a legacy revision."""
+        return isinstance(self._session, LegacySession)
+
+    def settle(self, deadline: Deadline) -> None:
+        """Find out what the server speaks, if that is not known."""
+        self._settled("server/discover", {}, deadline)
 
     def listen(self, wanted: SubscriptionFilter, deadline: Deadline) -> Stream:
         """Open a stream of notices.

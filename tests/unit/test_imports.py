@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 ROWS: List[Set[str]] = [
     # Pure rules and values, and the few things that there is one of.
     {"_version", "elicitation", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
-    {"_deadline", "jsonrpc", "_eventstream"},
+    {"_deadline", "jsonrpc", "_eventstream", "tracing"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
     {"results.lists", "_pending", "calling"},
@@ -56,6 +56,7 @@ PLACES: Dict[str, Tuple[str, ...]] = {
     "urllib3": ("transports",),
     "sseclient": ("_eventstream",),
     "cachetools": ("cache",),
+    "opentelemetry": ("tracing",),
     "pytest": ("testing.pytest_plugin",),
 }
 
