@@ -3,6 +3,7 @@
 See the specification, basic/patterns/progress, basic/patterns/cancellation, server/utilities/logging.
 """
 
+import copy
 import logging
 import math
 import threading
@@ -206,19 +207,24 @@ class CallOptions:
         self.request_state = request_state
         self.accept_task = accept_task
 
+    def with_headers(self, headers: Mapping[str, str]) -> "CallOptions":
+        """Return the same with further HTTP headers."""
+        other = copy.copy(self)
+        other.headers = dict(self.headers, **headers)
+        return other
+
 
 class Attempt:
     """One request under way, with what goes along with it. Only the thread that makes it, but for the cancellation.
 
     :param options: what goes along.
     :param limit: for all attempts together.
-    :param what: the request, for error messages.
     """
 
-    def __init__(self, options: CallOptions, limit: Deadline, what: str) -> None:
+    def __init__(self, options: CallOptions, limit: Deadline) -> None:
         self.options = options
         self._limit = limit
-        self._what = what
+        self._what = limit.what
         self._exchange: Optional[Exchange] = None
         self._token: Optional[int] = None
         self._reached = -math.inf

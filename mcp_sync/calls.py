@@ -38,11 +38,12 @@ class Calls:
         :raises RequestTimeout: if the answer did not come in time.
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
-        return self._rounds(method, params, options, Deadline(options.max_timeout, method), None)
+        return self._rounds(method, params, options, Deadline(options.max_timeout, _named(method, params)), None)
 
     def go_on(self, asked: InputRequired, params: Dict[str, Any], options: CallOptions) -> Dict[str, Any]:
         """As :meth:`request`, where the first try was made elsewhere and brought ``asked``."""
-        return self._rounds(asked.method, params, options, Deadline(options.max_timeout, asked.method), asked)
+        limit = Deadline(options.max_timeout, _named(asked.method, params))
+        return self._rounds(asked.method, params, options, limit, asked)
 
     def _rounds(
         self, method: str, params: Dict[str, Any], options: CallOptions, limit: Deadline, asked: Optional[InputRequired]
@@ -81,7 +82,7 @@ class Calls:
             (options.cancellation.wait if options.cancellation is not None else threading.Event().wait)(wait)
         responses = self._inputs.answer(asked)
         if options.cancellation is not None:
-            options.cancellation.raise_if_cancelled(asked.method)
+            options.cancellation.raise_if_cancelled(limit.what)
         if limit.expired:
             raise limit.error(may_have_run=False)
         return responses, asked.request_state
@@ -89,8 +90,8 @@ class Calls:
     def _once(self, method: str, params: Dict[str, Any], options: CallOptions, limit: Deadline) -> Dict[str, Any]:
         cancellation = options.cancellation
         if cancellation is not None:
-            cancellation.raise_if_cancelled(method)
-        attempt = Attempt(options, limit, method)
+            cancellation.raise_if_cancelled(limit.what)
+        attempt = Attempt(options, limit)
         try:
             return self.connection.call(method, params, deadline=attempt.deadline, attempt=attempt)
         except InputRequired:
@@ -98,9 +99,15 @@ class Calls:
         except MCPSyncError as error:
             if cancellation is not None and cancellation.cancelled and not attempt.deadline.expired:
                 try:
-                    cancellation.raise_if_cancelled(method)
+                    cancellation.raise_if_cancelled(limit.what)
                 except MCPSyncError as cancelled:
                     raise cancelled from error
             raise
         finally:
             attempt.over()
+
+
+def _named(method: str, params: Dict[str, Any]) -> str:
+    """Return what a request is called in errors."""
+    about = params.get("name", params.get("uri"))
+    return "%s (%s)" % (method, about) if isinstance(about, str) else method

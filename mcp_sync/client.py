@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
-from .calling import CallOptions
+from .calling import CallOptions, Cancellation, LogMessage, Progress
 from .calls import Calls
 from .connection import Connection
 from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported
@@ -18,7 +18,10 @@ from .notices import SubscriptionFilter
 from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, Query, Reads, read_query
 from .results import (
     CacheableResult,
+    CallToolResult,
+    CompleteResult,
     DiscoverResult,
+    GetPromptResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -26,6 +29,7 @@ from .results import (
     ReadResourceResult,
 )
 from .status import Status
+from .tools import Reference, Tools
 from .transports.base import Transport
 from .transports.http_sse import HTTPSSE
 from .transports.stdio import Command, Stdio
@@ -190,6 +194,7 @@ class Client:
         )
         self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
+        self._tools = Tools(self._calls, self._reads)
         name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
         self._closed = False
@@ -334,6 +339,114 @@ class Client:
         See the specification, server/prompts: Listing Prompts.
         """
         return cast(ListPromptsResult, self._get(PROMPTS, cache_mode, stale_ok, max_stale, timeout))
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]] = None,
+        *,
+        timeout: Optional[float] = None,
+        max_timeout: Optional[float] = None,
+        on_progress: Optional[Callable[[Progress], Any]] = None,
+        on_log: Optional[Callable[[LogMessage], Any]] = None,
+        log_level: Optional[str] = None,
+        cancellation: Optional[Cancellation] = None,
+        input_responses: Optional[Mapping[str, Any]] = None,
+        request_state: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+        validate: bool = True
+    ) -> CallToolResult:
+        """Call a tool. Never made a second time, unless the server has surely not carried it out.
+
+        See the specification, server/tools: Calling Tools.
+
+        :param name: the tool.
+        :param arguments: its arguments.
+        :param timeout: seconds to wait for the answer; where ``on_progress`` is given, each progress notice begins them anew. The
+            client's by default.
+        :param max_timeout: seconds for all of it; the client's by default.
+        :param on_progress: told of progress, in this thread. What it raises ends the call.
+        :param on_log: told what the server logs meanwhile, likewise.
+        :param log_level: the least level of that, ``"info"`` by default.
+        :param cancellation: by what other threads can cancel the call.
+        :param input_responses: the answers that an earlier :class:`InputRequired` asked for, by the server's own identifiers.
+        :param request_state: the state that it came with.
+        :param meta: further fields of the request's ``_meta``.
+        :param validate: False to take structured content as it comes. Otherwise it has to be as the tool's ``outputSchema`` says,
+            where ``mcp-sync-client[schema]`` is installed.
+        :returns: the result, also where the tool says that it failed: see :meth:`CallToolResult.raise_for_error`.
+        :raises InputRequired: if the server asks for input that nobody here can give.
+        :raises Cancelled: if it was cancelled.
+        :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
+        """
+        options = self._options(
+            timeout,
+            max_timeout,
+            on_progress=on_progress,
+            on_log=on_log,
+            log_level=log_level,
+            cancellation=cancellation,
+            input_responses=input_responses,
+            request_state=request_state,
+            meta=meta,
+        )
+        raw = self._while_open(lambda: self._tools.call(name, arguments, options, validate))
+        return self._tools.result(name, raw, validate)
+
+    def get_prompt(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, str]] = None,
+        *,
+        timeout: Optional[float] = None,
+        max_timeout: Optional[float] = None,
+        on_progress: Optional[Callable[[Progress], Any]] = None,
+        on_log: Optional[Callable[[LogMessage], Any]] = None,
+        log_level: Optional[str] = None,
+        cancellation: Optional[Cancellation] = None,
+        input_responses: Optional[Mapping[str, Any]] = None,
+        request_state: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None
+    ) -> GetPromptResult:
+        """Return a prompt, filled in. Options and errors as for :meth:`call_tool`.
+
+        See the specification, server/prompts: Getting a Prompt.
+
+        :param name: the prompt.
+        :param arguments: its arguments; texts.
+        """
+        options = self._options(
+            timeout,
+            max_timeout,
+            on_progress=on_progress,
+            on_log=on_log,
+            log_level=log_level,
+            cancellation=cancellation,
+            input_responses=input_responses,
+            request_state=request_state,
+            meta=meta,
+        )
+        return self._while_open(lambda: self._tools.prompt(name, arguments, options))
+
+    def complete(
+        self,
+        ref: Reference,
+        argument: Mapping[str, str],
+        context_arguments: Optional[Mapping[str, str]] = None,
+        *,
+        timeout: Optional[float] = None
+    ) -> CompleteResult:
+        """Return suggestions for an argument. See the specification, server/utilities/completion.
+
+        :param ref: whose argument: a :class:`PromptReference` or a :class:`ResourceTemplateReference`.
+        :param argument: its ``name``, and as ``value`` what is known of its value.
+        :param context_arguments: the arguments that are known already.
+        :param timeout: seconds; the client's by default.
+        :raises NotSupported: if the server has no suggestions.
+        :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
+        """
+        options = self._options(timeout)
+        return self._while_open(lambda: self._tools.complete(ref, argument, context_arguments, options))
 
     # -- staying current -------------------------------------------------------------------------------------------------
 

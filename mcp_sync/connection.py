@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from . import _fork
+from . import _fork, tracing
 from ._deadline import Deadline
 from .calling import Attempt
 from .eras.modern import MODERN_VERSIONS
@@ -90,6 +90,18 @@ class Connection:
         :raises MCPSyncError: whatever went wrong (see :mod:`mcp_sync.errors`).
         """
         asked = params or {}
+        span = tracing.span(method, asked, self.transport.where)
+        with span as additions:
+            if additions:
+                asked = dict(asked, _meta=dict(asked.get("_meta", {}), **additions))
+            result = self._call(method, asked, deadline, attempt)
+            span.spoken(self.protocol_version)
+            span.answered(result)
+            return result
+
+    def _call(
+        self, method: str, asked: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt]
+    ) -> Dict[str, Any]:
         # A read may be made once more for each thing that can have happened since the last one.
         left = {"gone", "lost", "other"} if method in _READS and "inputResponses" not in asked else set()
         while True:

@@ -37,6 +37,7 @@ ROWS: List[Set[str]] = [
     {"inputs"},
     {"calls"},
     {"reads"},
+    {"tools"},
     # What keeps resources current.
     {"reader", "refresher", "watch", "listening"},
     {"notifier"},
