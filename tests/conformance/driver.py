@@ -24,12 +24,12 @@ def example(schema):
 
 
 def answer(params):
-    """Answer a question by an example."""
-    return {"action": "accept", "content": example(params["requestedSchema"])}
+    """Fill in a form by examples."""
+    return example(params["requestedSchema"])
 
 
 def accept(params):
-    """Accept, and leave everything to the defaults."""
+    """Accept a form as it is."""
     return True
 
 

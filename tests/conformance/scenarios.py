@@ -5,8 +5,8 @@ LEGACY = ("2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 
 #: name: as the suite has it; version: the revision that the suite is told; extension: whether the suite has it beside the
-#: revisions; successes: how many checks have to succeed, which is all that can be reached. A client that did nothing, or only half
-#: of it, would leave some out, and the suite does not count what is left out.
+#: revisions; successes: how many checks have to succeed, which is all that can be reached. A client that did nothing, or only
+#: half of it, would leave some out, and the suite does not count what is left out.
 Scenario = namedtuple("Scenario", "name version extension successes")
 
 
