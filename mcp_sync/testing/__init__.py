@@ -59,8 +59,8 @@ Where things are, from the bottom up; a file imports only from those before it:
 * ``request``: what came in; ``streams``: who listens; ``resumption``: what is sent again; ``questions``, ``session``,
   ``sessions``: clients of the legacy era; ``answer``: what will go out; ``outlet``: its bytes;
 * ``call``: what a fault is; ``invocation``: what a function of the user's can do; ``functions``: tools, prompts and
-  completions; ``resources``: what can be read; ``methods``: what the server does for each method; ``modern``,
-  ``legacy``: what the eras make of that;
+  completions; ``resources``: what can be read; ``param_headers``: what headers must repeat; ``methods``: what the server
+  does for each method; ``modern``, ``legacy``: what the eras make of that;
 * ``faults``: those that come with the package; ``control``: gates, and faults that wait; ``recorder``: what was asked;
 * ``exchange``: one request on its way, over whatever transport; ``probe``: answers to a modern request from a server
   that knows none; ``face``, ``streamable``: what answers HTTP requests; ``connection``: one HTTP connection from its

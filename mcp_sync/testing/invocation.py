@@ -10,7 +10,18 @@ import time
 from typing import Any, Dict, Mapping, Optional
 
 from .call import Way
-from .protocol import LOG_LEVELS, LOG_MESSAGE, META_LOG_LEVEL, PROGRESS, Message, notification
+from .protocol import (
+    LOG_LEVELS,
+    LOG_MESSAGE,
+    META_CLIENT_CAPABILITIES,
+    META_LOG_LEVEL,
+    MISSING_CAPABILITY,
+    PROGRESS,
+    Message,
+    Refusal,
+    missing_capabilities,
+    notification,
+)
 from .request import Request
 from .waiting import Disconnected, Waiting
 
@@ -88,12 +99,14 @@ class Invocation(abc.ABC):
     """One run of a function: what its request says, and what it can do before it returns.
 
     :param way: the way of the request.
+    :param checks: whether the client is asked only what it has said that it can answer.
 
     Threads: the methods are for the thread that runs the function; what it knows may be read by any thread.
     """
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, checks: bool = False) -> None:
         self._way = way
+        self._checks = checks
         self._cancelled: Optional[threading.Event] = None
         #: The request as it came.
         self.request: Request = way.request
@@ -206,6 +219,9 @@ class ModernInvocation(Invocation):
             timeout: float = 5.0) -> Dict[str, Any]:
         """Ask the client: the function ends, and runs again with the answers."""
         comes_again = "inputResponses" in self.request.params or "requestState" in self.request.params
+        missing = missing_capabilities(requests, self.meta.get(META_CLIENT_CAPABILITIES)) if self._checks else {}
+        if missing:
+            raise Refusal(MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": missing})
         answers = self.input_responses
         if comes_again and all(key in answers for key in requests):
             return {key: answers[key] for key in requests}
@@ -231,6 +247,9 @@ class LegacyInvocation(Invocation):
         session = self._way.session
         if session is None:
             raise ValueError("only a request that belongs to a session can carry a request of the server's")
+        missing = missing_capabilities(requests, session.client.get("capabilities")) if self._checks else {}
+        if missing:
+            raise ValueError("the client has not said that it has {}".format(missing))
         end = time.monotonic() + timeout
         questions = {key: session.question(asked["method"], asked.get("params")) for key, asked in requests.items()}
         for question in questions.values():

@@ -66,7 +66,7 @@ class Legacy:
         if way.request.method == "logging/setLevel" and self._methods.offers("logging"):
             return self._set_level(way.request, session)
         # No resultType, no hints, no name of the server: nothing of this is known here.
-        return self._methods.run(LegacyInvocation(way)).result
+        return self._methods.run(LegacyInvocation(way, self._settings.check_capabilities)).result
 
     def _initialize(self, request: Request, session: Session) -> Message:
         wanted = request.params.get("protocolVersion")

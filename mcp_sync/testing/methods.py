@@ -4,7 +4,7 @@ How a result is dressed, which errors there are besides, and how changes are tol
 :mod:`mcp_sync.testing.modern` and :mod:`mcp_sync.testing.legacy`.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .functions import (
     Functions,
@@ -16,6 +16,7 @@ from .functions import (
     tool_result,
 )
 from .invocation import InputNeeded, Invocation
+from .param_headers import check_param_headers
 from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Refusal, page
 from .request import Request
 from .resources import Store
@@ -85,6 +86,16 @@ class Methods:
             return method(call)
         except InputNeeded as needed:
             return Outcome(needed.result)
+
+    def check_param_headers(self, request: Request, headers: Mapping[str, str]) -> None:
+        """Refuse the call of a tool whose headers do not repeat its parameters.
+
+        :raises Refusal: -32020.
+        """
+        name, arguments = request.params.get("name"), request.params.get("arguments", {})
+        entry = dict(self._functions.entries("tool")).get(name) if isinstance(name, str) else None
+        if request.method == "tools/call" and isinstance(entry, dict) and isinstance(arguments, dict):
+            check_param_headers(entry.get("inputSchema"), arguments, headers)
 
     def offers(self, capability: str) -> bool:
         """Whether the server has a capability: it was told to, or has held something that belongs to it."""

@@ -59,12 +59,14 @@ class Modern:
         check_request(request.message, headers, self._settings.protocol_versions, self._settings.supported)
         if META_LOG_LEVEL in request.meta:
             check_level(request.meta[META_LOG_LEVEL])
+        if headers is not None and self._settings.check_param_headers:
+            self._methods.check_param_headers(request, headers)
         if request.method == LISTEN:
             return self._listen(request, wire)
         if request.method == "server/discover":
             result = self._cacheable(self._discover(), Hint())
         else:
-            outcome = self._methods.run(ModernInvocation(way))
+            outcome = self._methods.run(ModernInvocation(way, self._settings.check_capabilities))
             result = outcome.result if outcome.hint is None else self._cacheable(outcome.result, outcome.hint)
         return Answer(items=(result_response(request.id, self.complete(result)),),
                       events=self._settings.answer == "sse",

@@ -89,6 +89,8 @@ class Server(Offering, Scripting):
     :param capabilities: what it says that it can do from the beginning, besides resources: any of ``"tools"``,
         ``"prompts"``, ``"completions"`` and ``"logging"``. What is not named here is told as soon as there is something
         of it (``logging``: a tool or a prompt); until then its methods are not found.
+    :param check_capabilities: whether it asks a client only what that has said that it can answer.
+    :param check_param_headers: whether it insists on the ``Mcp-Param-*`` headers of a tool's parameters (modern era).
 
     Pages: basic/transports/streamable-http, basic/patterns/subscriptions, server/resources, server/tools, server/prompts,
     server/utilities/caching;
@@ -109,7 +111,8 @@ class Server(Offering, Scripting):
                  resumable: bool = False, retry_ms: Optional[int] = None,
                  modern_probe: Union[str, Fault, None] = None,
                  endpoint: Union[str, Callable[[str], str]] = "relative", accepted: bytes = b"Accepted",
-                 capabilities: Collection[str] = ()) -> None:
+                 capabilities: Collection[str] = (), check_capabilities: bool = False,
+                 check_param_headers: bool = True) -> None:
         if answer not in ("json", "sse"):
             raise ValueError('answer must be "json" or "sse", not {!r}'.format(answer))
         if transport not in ("streamable", "http+sse"):
@@ -129,7 +132,8 @@ class Server(Offering, Scripting):
             ttl_ms=ttl_ms, cache_scope=cache_scope, page_size=page_size, protocol_versions=tuple(protocol_versions),
             answer=answer, keep_alive=keep_alive, max_streams=max_streams, chunked=chunked, backlog=backlog,
             eras=tuple(eras), legacy_versions=tuple(legacy_versions), sessions=sessions, get_stream=get_stream,
-            resumable=resumable, retry_ms=retry_ms, capabilities=tuple(capabilities))
+            resumable=resumable, retry_ms=retry_ms, capabilities=tuple(capabilities),
+            check_capabilities=check_capabilities, check_param_headers=check_param_headers)
         Offering.__init__(self, Store(), Streams(), Functions())
         Scripting.__init__(self, Control(), Recorder())
         self._sessions = Sessions(sessions or old, make_session_id, list_changed, self._streams)

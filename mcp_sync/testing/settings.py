@@ -27,6 +27,8 @@ class Settings(NamedTuple):
     resumable: bool
     retry_ms: Optional[int]
     capabilities: Sequence[str]
+    check_capabilities: bool
+    check_param_headers: bool
 
     @property
     def supported(self) -> Sequence[str]:
