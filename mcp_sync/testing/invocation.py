@@ -90,9 +90,12 @@ class Cancelled(threading.Event):
 
     def _look(self, timeout: Optional[float]) -> None:
         try:
-            self._wire.wait(timeout)
+            if not self._wire.closing:
+                self._wire.wait(timeout)
         except Disconnected:
             self.set()
+        if self._wire.closing:
+            self.set()  # who asks for the end wakes this thread before it sets the event
 
 
 class Invocation(abc.ABC):

@@ -2,7 +2,7 @@
 a request and its answer."""
 
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from embedded_client import META, Listener, Peer, headers_for, message
 from legacy_client import LegacyPeer, request
@@ -32,7 +32,7 @@ class Talk:
         self._meta = dict(META, **{"io.modelcontextprotocol/clientCapabilities": capabilities or {}})
         self._streams = {}  # type: Dict[Any, Listener]
         self._server = server
-        self._open = []  # type: List[Any]
+        self._open = []
         if self.transport == "stdio":
             self.peer = StdioPeer(server.command)
         elif self.transport == "sse":
