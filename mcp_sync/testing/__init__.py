@@ -38,6 +38,12 @@ What it offers to be called are functions of yours, which tell progress, ask and
     server.add_prompt("review", lambda arguments: "Review " + arguments["code"], arguments=["code"])
     server.add_completion({"type": "ref/prompt", "name": "review"}, lambda argument: ["python", "perl"])
 
+    server.add_tool("build", None, task=True)            # its result is a task, for you to script:
+    task = server.wait_for_task()
+    task.ask({"sure": {"method": "elicitation/create", "params": {...}}})
+    task.wait_for_input()
+    task.complete("built")
+
 With pytest, take the fixture ``mcp_server``, which is such a server, started.
 
 It is a server of the modern era (2026-07-28) unless you ask for another::
@@ -58,9 +64,10 @@ Where things are, from the bottom up; a file imports only from those before it:
   refuse; ``wire``: one TCP connection;
 * ``request``: what came in; ``streams``: who listens; ``resumption``: what is sent again; ``questions``, ``session``,
   ``sessions``: clients of the legacy era; ``answer``: what will go out; ``outlet``: its bytes;
-* ``call``: what a fault is; ``invocation``: what a function of the user's can do; ``functions``: tools, prompts and
-  completions; ``resources``: what can be read; ``param_headers``: what headers must repeat; ``methods``: what the server
-  does for each method; ``modern``, ``legacy``: what the eras make of that;
+* ``call``: what a fault is; ``values``: what a function's value becomes; ``tasks``: results that come later;
+  ``invocation``: what a function of the user's can do; ``functions``: tools, prompts and completions; ``resources``:
+  what can be read; ``param_headers``: what headers must repeat; ``task_methods``, ``methods``: what the server does for
+  each method; ``modern``, ``legacy``: what the eras make of that;
 * ``faults``: those that come with the package; ``control``: gates, and faults that wait; ``recorder``: what was asked;
 * ``exchange``: one request on its way, over whatever transport; ``probe``: answers to a modern request from a server
   that knows none; ``face``, ``streamable``: what answers HTTP requests; ``connection``: one HTTP connection from its
@@ -84,6 +91,7 @@ from .request import Request
 from .server import Server
 from .session import Session
 from .stdio_server import StdioServer
+from .tasks import Task, TaskOptions
 
 __all__ = ["Answer", "AskedInVain", "Call", "Fault", "Gate", "Injection", "Invocation", "Refusal", "Request", "Server",
-           "Session", "StdioServer", "faults"]
+           "Session", "StdioServer", "Task", "TaskOptions", "faults"]

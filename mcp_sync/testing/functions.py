@@ -7,10 +7,11 @@ answers.
 import inspect
 import json
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from .invocation import Invocation
-from .protocol import INVALID_PARAMS, Message, Refusal
+from .protocol import INVALID_PARAMS, Refusal
+from .tasks import TaskOptions
 
 #: From the arguments and the run to a result, or to something that becomes one. The run may be left out.
 UserFunction = Callable[..., Any]
@@ -109,70 +110,22 @@ def with_call(function: UserFunction) -> Callable[[Any, Invocation], Any]:
     return lambda first, call: function(first)
 
 
-# -- what functions return ---------------------------------------------------------------------------------------
+def later(function: Optional[UserFunction], task: Union[bool, TaskOptions]) -> UserFunction:
+    """The function of a tool whose result comes later.
 
+    A client that knows no tasks is answered directly, if that is possible.
 
-def tool_result(value: Any) -> Message:
-    """The result of ``tools/call`` (server/tools, "Tool Result").
-
-    Text becomes a text block; a list of objects with a ``type`` is the content; a dictionary with ``content`` or
-    ``resultType`` is the result; anything else is structured content, and text besides.
+    :param function: does the work, in a thread of its own; ``None`` for tasks that a test scripts.
     """
-    if isinstance(value, dict) and ("content" in value or "resultType" in value):
-        return value
-    if isinstance(value, str):
-        return {"content": [text(value)]}
-    if isinstance(value, list) and all(isinstance(block, dict) and "type" in block for block in value):
-        return {"content": value}
-    return {"content": [text(json.dumps(value))], "structuredContent": value}
+    options = task if isinstance(task, TaskOptions) else TaskOptions()
+    run = None if function is None else with_call(function)
 
+    def answer(arguments: Any, call: Invocation) -> Any:
+        if run is None:
+            return call.create_task(None, options)
+        if not call.knows_tasks and not options.required:
+            return run(arguments, call)
+        work = run
+        return call.create_task(lambda inner: work(arguments, inner), options)
 
-def tool_failure(error: Exception) -> Message:
-    """A tool's own failure, which is a result and not an error: server/tools, "Error Handling"."""
-    return {"content": [text("{}: {}".format(type(error).__name__, error))], "isError": True}
-
-
-def prompt_result(value: Any, entry: Any) -> Message:
-    """The result of ``prompts/get`` (server/prompts, "PromptMessage").
-
-    Text becomes one message of the user's; a list holds messages, or content of the user's; a dictionary with
-    ``messages`` or ``resultType`` is the result, any other one message.
-    """
-    if isinstance(value, dict) and ("messages" in value or "resultType" in value):
-        return value
-    items = value if isinstance(value, list) else [value]
-    result: Message = {"messages": [_prompt_message(item) for item in items]}
-    if isinstance(entry, dict) and "description" in entry:
-        result["description"] = entry["description"]
-    return result
-
-
-def _prompt_message(item: Any) -> Any:
-    if isinstance(item, str):
-        item = text(item)
-    return {"role": "user", "content": item} if isinstance(item, dict) and "role" not in item else item
-
-
-def completion_result(value: Any) -> Message:
-    """The result of ``completion/complete`` (server/utilities/completion, "Completion Results").
-
-    A list of texts is cut after a hundred; a dictionary with ``values`` is the completion, one with ``completion`` the
-    result.
-    """
-    if isinstance(value, dict):
-        return value if "completion" in value else {"completion": value}
-    return {"completion": {"values": value[:100], "total": len(value), "hasMore": len(value) > 100}}
-
-
-def text(value: str) -> Message:
-    """A text block."""
-    return {"type": "text", "text": value}
-
-
-def required_arguments(entry: Any) -> List[str]:
-    """The names of the arguments that a prompt must be given."""
-    arguments = entry.get("arguments") if isinstance(entry, dict) else None
-    if not isinstance(arguments, list):
-        return []
-    return [argument["name"] for argument in arguments
-            if isinstance(argument, dict) and argument.get("required") is True and "name" in argument]
+    return answer

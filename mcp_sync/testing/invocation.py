@@ -7,7 +7,7 @@ client/sampling and client/elicitation of 2025-11-25 for what a server asks in t
 import abc
 import threading
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from .call import Way
 from .protocol import (
@@ -19,10 +19,13 @@ from .protocol import (
     PROGRESS,
     Message,
     Refusal,
+    knows_tasks,
     missing_capabilities,
+    missing_tasks,
     notification,
 )
 from .request import Request
+from .tasks import Task, TaskOptions, Tasks
 from .waiting import Disconnected, Waiting
 
 
@@ -111,6 +114,8 @@ class Invocation(abc.ABC):
         self._way = way
         self._checks = checks
         self._cancelled: Optional[threading.Event] = None
+        #: The task that this run is the work of, if there is one.
+        self.task: Optional[Task] = None
         #: The request as it came.
         self.request: Request = way.request
 
@@ -189,6 +194,29 @@ class Invocation(abc.ABC):
     def _say(self, message: Message) -> None:
         self._way.say(message)
 
+    def create_task(self, work: Optional[Callable[["Invocation"], Any]] = None,
+                    options: TaskOptions = TaskOptions()) -> Task:
+        """A task; return it, and the request is answered with it.
+
+        :param work: runs in a thread of its own, with an invocation like this one that asks by way of the task; what it
+            returns completes the task. ``None`` for a task that you script.
+        :raises Refusal: the client has not said that it knows tasks (-32021).
+        """
+        raise missing_tasks()
+
+    @property
+    def knows_tasks(self) -> bool:
+        """Whether the client has said, with this request, that it knows tasks."""
+        return False
+
+    def require_tasks(self) -> None:
+        """Go on only if the client knows tasks.
+
+        :raises Refusal: it does not (-32021).
+        """
+        if not self.knows_tasks:
+            raise missing_tasks()
+
     @abc.abstractmethod
     def _log_level(self) -> Optional[str]:
         """From which level on the client wants log messages."""
@@ -213,7 +241,29 @@ class Invocation(abc.ABC):
 
 
 class ModernInvocation(Invocation):
-    """A run in the modern era."""
+    """A run in the modern era.
+
+    :param tasks: where tasks are made.
+    """
+
+    def __init__(self, way: Way, checks: bool, tasks: Tasks) -> None:
+        super().__init__(way, checks)
+        self._tasks = tasks
+
+    @property
+    def knows_tasks(self) -> bool:
+        """Whether the client has said, with this request, that it knows tasks."""
+        return knows_tasks(self.meta.get(META_CLIENT_CAPABILITIES))
+
+    def create_task(self, work: Optional[Callable[["Invocation"], Any]] = None,
+                    options: TaskOptions = TaskOptions()) -> Task:
+        """A task; return it, and the request is answered with it."""
+        self.require_tasks()
+        task = self._tasks.new(self.request, options)
+        if work is not None:
+            run, invocation = work, TaskInvocation(self._way, task)
+            self._tasks.run(task, lambda: run(invocation))
+        return task
 
     def _log_level(self) -> Optional[str]:
         return self.meta.get(META_LOG_LEVEL)
@@ -267,6 +317,37 @@ class LegacyInvocation(Invocation):
                 raise AskedInVain(key, answer.get("error"))
             results[key] = answer["result"]
         return results
+
+
+class TaskInvocation(Invocation):
+    """A run that is the work of a task: the request has been answered already.
+
+    :param task: the task.
+    """
+
+    def __init__(self, way: Way, task: Task) -> None:
+        super().__init__(way)
+        self.task: Task = task
+
+    def _watch(self) -> threading.Event:
+        return self.task.cancelled
+
+    def progress(self, progress: Any, total: Any = None, message: Any = None) -> None:
+        """Tasks have no progress ("Task Status Notifications"); a message becomes the status message."""
+        if message is not None:
+            self.task.tell(message)
+
+    def _log_level(self) -> Optional[str]:
+        return None  # nor log messages
+
+    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, on: str = "post",
+            timeout: float = 5.0) -> Dict[str, Any]:
+        """Ask the client by way of the task, and wait for its answers.
+
+        :raises Disconnected: the task has been cancelled; let it pass.
+        """
+        self.task.ask(requests)
+        return self.task.wait_for_input(*requests, timeout=timeout)
 
 
 def _object(value: Any) -> Dict[str, Any]:

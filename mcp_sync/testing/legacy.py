@@ -85,7 +85,7 @@ class Legacy:
         """
         result: Message = {
             "protocolVersion": version or max(self._settings.legacy_versions),
-            "capabilities": self._methods.capabilities(),
+            "capabilities": self._methods.capabilities(False),
             "serverInfo": self._methods.server_info(),
         }
         if self._settings.instructions is not None:

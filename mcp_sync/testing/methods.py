@@ -6,21 +6,16 @@ How a result is dressed, which errors there are besides, and how changes are tol
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .functions import (
-    Functions,
-    completion_result,
-    key_of,
-    prompt_result,
-    required_arguments,
-    tool_failure,
-    tool_result,
-)
-from .invocation import InputNeeded, Invocation
+from .functions import Functions, key_of
+from .invocation import InputNeeded, Invocation, ModernInvocation
 from .param_headers import check_param_headers
-from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, Message, Refusal, page
+from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, TASKS, Message, Refusal, page
 from .request import Request
 from .resources import Store
 from .settings import Settings
+from .task_methods import TaskMethods
+from .tasks import Task, Tasks
+from .values import completion_result, prompt_result, required_arguments, tool_failure, tool_result
 from .waiting import Disconnected
 
 
@@ -40,9 +35,11 @@ class Outcome(NamedTuple):
 
 #: Which capability a method belongs to; what has none here is always there.
 _CAPABILITIES = {"tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts", "prompts/get": "prompts",
-                 "completion/complete": "completions"}
+                 "completion/complete": "completions", "tasks/get": "tasks", "tasks/update": "tasks",
+                 "tasks/cancel": "tasks"}
 #: What has to be there for a capability to be told without being asked for.
-_KINDS = {"tools": ("tool",), "prompts": ("prompt",), "completions": ("completion",), "logging": ("tool", "prompt")}
+_KINDS = {"tools": ("tool",), "prompts": ("prompt",), "completions": ("completion",), "logging": ("tool", "prompt"),
+          "tasks": ("task",)}
 #: What can be told although there is nothing of it.
 CAPABILITIES = tuple(_KINDS)
 
@@ -53,14 +50,17 @@ class Methods:
     :param settings: how the server was made.
     :param store: what can be read.
     :param functions: what can be called.
+    :param tasks: what has been called and will have a result later.
 
     Threads: any thread may call any method.
     """
 
-    def __init__(self, settings: Settings, store: Store, functions: Functions) -> None:
+    def __init__(self, settings: Settings, store: Store, functions: Functions, tasks: Tasks) -> None:
         self._settings = settings
         self._store = store
         self._functions = functions
+        self._tasks = tasks
+        self._task_methods = TaskMethods(tasks)
         self._table: Dict[str, Callable[[Invocation], Outcome]] = {
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
@@ -71,6 +71,8 @@ class Methods:
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
         }
+        for name in self._task_methods.table:
+            self._table[name] = lambda call: Outcome(self._task_methods.run(call))
 
     def run(self, call: Invocation) -> Outcome:
         """Do what a request asks for.
@@ -80,7 +82,9 @@ class Methods:
         """
         name = call.request.method
         method = self._table.get(name)
-        if method is None or not (name not in _CAPABILITIES or self.offers(_CAPABILITIES[name])):
+        capability = _CAPABILITIES.get(name)
+        if method is None or not (capability is None or self.offers(capability)) or (
+                capability == "tasks" and not isinstance(call, ModernInvocation)):
             raise Refusal(METHOD_NOT_FOUND, "Method not found: {}".format(name), http_status=404)
         try:
             return method(call)
@@ -100,10 +104,13 @@ class Methods:
     def offers(self, capability: str) -> bool:
         """Whether the server has a capability: it was told to, or has held something that belongs to it."""
         return capability in self._settings.capabilities or any(
-            self._functions.had(kind) for kind in _KINDS[capability])
+            self._functions.had(kind) for kind in _KINDS[capability]) or (capability == "tasks" and bool(self._tasks.all()))
 
-    def capabilities(self) -> Message:
-        """What the server says that it can do (server/resources, server/tools ..., "Capabilities")."""
+    def capabilities(self, extensions: bool) -> Message:
+        """What the server says that it can do (server/resources, server/tools ..., "Capabilities").
+
+        :param extensions: whether the era has them.
+        """
         listed: Message = {"listChanged": True} if self._settings.list_changed else {}
         result: Message = {"resources": dict({"subscribe": True} if self._settings.subscribe else {}, **listed)}
         for name in ("tools", "prompts"):
@@ -112,6 +119,8 @@ class Methods:
         for name in ("completions", "logging"):
             if self.offers(name):
                 result[name] = {}
+        if extensions and self.offers("tasks"):
+            result["extensions"] = {TASKS: {}}
         return result
 
     def server_info(self) -> Message:
@@ -142,7 +151,10 @@ class Methods:
         tool = self._functions.get("tool", call.request.params.get("name"))
         _check_arguments(call.request)
         try:
-            return Outcome(tool_result(tool.run(call.arguments, call)))
+            value = tool.run(call.arguments, call)
+            if isinstance(value, Task):
+                return Outcome(dict(value.seed(), resultType="task"))
+            return Outcome(tool_result(value))
         except (Disconnected, InputNeeded, Refusal):
             raise  # it asked a client that is gone; it asks; it refuses
         except Exception as error:

@@ -1,6 +1,6 @@
 """The modern era (revision 2026-07-28): checks, discovery, listen streams, and how a result is dressed."""
 
-from typing import Optional
+from typing import Any, List, Optional
 
 from .answer import Answer
 from .call import Way
@@ -12,6 +12,7 @@ from .protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LISTEN,
+    META_CLIENT_CAPABILITIES,
     META_LOG_LEVEL,
     META_SERVER_INFO,
     META_SUBSCRIPTION_ID,
@@ -19,6 +20,8 @@ from .protocol import (
     Refusal,
     check_level,
     check_request,
+    knows_tasks,
+    missing_tasks,
     notification,
     result_response,
 )
@@ -26,6 +29,7 @@ from .request import Headers, Request
 from .resources import Store
 from .settings import Settings
 from .streams import Stream, Streams
+from .tasks import Tasks
 from .waiting import Waiting
 
 
@@ -36,15 +40,17 @@ class Modern:
     :param store: what it holds.
     :param streams: who listens.
     :param methods: the methods that both eras have.
+    :param tasks: all tasks.
 
     Threads: any thread may call any method.
     """
 
-    def __init__(self, settings: Settings, store: Store, streams: Streams, methods: Methods) -> None:
+    def __init__(self, settings: Settings, store: Store, streams: Streams, methods: Methods, tasks: Tasks) -> None:
         self._settings = settings
         self._store = store
         self._streams = streams
         self._methods = methods
+        self._tasks = tasks
 
     def answer(self, way: Way, headers: Optional[Headers], wire: Waiting) -> Answer:
         """The ordinary answer to a request.
@@ -66,7 +72,7 @@ class Modern:
         if request.method == "server/discover":
             result = self._cacheable(self._discover(), Hint())
         else:
-            outcome = self._methods.run(ModernInvocation(way, self._settings.check_capabilities))
+            outcome = self._methods.run(ModernInvocation(way, self._settings.check_capabilities, self._tasks))
             result = outcome.result if outcome.hint is None else self._cacheable(outcome.result, outcome.hint)
         return Answer(items=(result_response(request.id, self.complete(result)),),
                       events=self._settings.answer == "sse",
@@ -87,7 +93,7 @@ class Modern:
     def _discover(self) -> Message:
         result: Message = {
             "supportedVersions": list(self._settings.protocol_versions),
-            "capabilities": self._methods.capabilities(),
+            "capabilities": self._methods.capabilities(True),
         }
         if self._settings.instructions is not None:
             result["instructions"] = self._settings.instructions
@@ -97,7 +103,7 @@ class Modern:
         wanted = request.params.get("notifications")
         if not isinstance(wanted, dict):
             raise Refusal(INVALID_PARAMS, "params.notifications must be an object")
-        covers = self._honoured(wanted, request.principal)
+        covers = self._honoured(wanted, request)
         stream = Stream(covers, request.principal, self._settings.backlog, wire, request.id, self.complete({}))
         if not self._streams.add(stream, self._settings.max_streams):
             raise Refusal(INTERNAL_ERROR, "too many open streams", http_status=503)
@@ -105,7 +111,7 @@ class Modern:
             ACKNOWLEDGED, {"_meta": {META_SUBSCRIPTION_ID: request.id}, "notifications": covers})
         return Answer(items=(acknowledgement,), events=True, stream=stream, framing=self._settings.stream_framing)
 
-    def _honoured(self, wanted: Message, principal: Optional[str]) -> Message:
+    def _honoured(self, wanted: Message, request: Request) -> Message:
         # basic/patterns/subscriptions, "Acknowledgment": what is not supported is left out, not refused.
         covers: Message = {}
         if self._settings.list_changed:
@@ -117,5 +123,15 @@ class Modern:
             raise Refusal(INVALID_PARAMS, "params.notifications.resourceSubscriptions must be a list of strings")
         if self._settings.subscribe and uris is not None:
             # A URI that has no resource yet is honoured: it may get one.
-            covers["resourceSubscriptions"] = [uri for uri in uris if self._store.may_see(uri, principal)]
+            covers["resourceSubscriptions"] = [uri for uri in uris if self._store.may_see(uri, request.principal)]
+        if "taskIds" in wanted and self._methods.offers("tasks"):
+            covers["taskIds"] = self._honoured_tasks(wanted["taskIds"], request)
         return covers
+
+    def _honoured_tasks(self, ids: Any, request: Request) -> List[str]:
+        if not knows_tasks(request.meta.get(META_CLIENT_CAPABILITIES)):
+            raise missing_tasks()
+        if not (isinstance(ids, list) and all(isinstance(id, str) for id in ids)):
+            raise Refusal(INVALID_PARAMS, "params.notifications.taskIds must be a list of strings")
+        known = {task.id for task in self._tasks.all() if task.request.principal == request.principal}
+        return [id for id in ids if id in known]

@@ -1,12 +1,13 @@
 """What a test offers to be called: tools, prompts and completions, and what those who listen are told about them."""
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple, Union
 
-from .functions import Functions, UserFunction, key_of
+from .functions import Functions, UserFunction, key_of, later
 from .holdings import Holdings
 from .protocol import PROMPTS_LIST_CHANGED, TOOLS_LIST_CHANGED, Message
 from .resources import Store
 from .streams import Streams
+from .tasks import Task, TaskOptions, Tasks
 
 
 class Offering(Holdings):
@@ -27,16 +28,19 @@ class Offering(Holdings):
 
     :param functions: what can be called.
 
-    Threads: any thread may call any method. Functions run in the thread that serves their request.
+    Threads: any thread may call any method. Functions run in the thread that serves their request, those of tasks in one
+    of their own.
     """
 
     def __init__(self, store: Store, streams: Streams, functions: Functions) -> None:
         super().__init__(store, streams)
         self._functions = functions
+        self._tasks = Tasks(self._notify_task)
 
-    def add_tool(self, name: str, function: UserFunction, *, title: Optional[str] = None,
+    def add_tool(self, name: str, function: Optional[UserFunction], *, title: Optional[str] = None,
                  description: Optional[str] = None, input_schema: Any = None, output_schema: Any = None,
-                 annotations: Any = None, raw: Any = None, notify: bool = True) -> None:
+                 annotations: Any = None, raw: Any = None, task: Union[bool, TaskOptions] = False,
+                 notify: bool = True) -> None:
         """Add a tool, or put it in the place of one with the same name (server/tools).
 
         :param function: its result: text becomes a text block; a list of content blocks is the content; a dictionary
@@ -45,8 +49,16 @@ class Offering(Holdings):
         :param input_schema: by default an object with any members.
         :param raw: what the list says, in place of all this, and exactly as it is: another name, no schema, not even an
             object.
+        :param task: answer calls with a task, for which the function works on: ``True``, or how these tasks are (the
+            repository ext-tasks; modern era). Without a function they are for you to script: see :attr:`tasks`. To
+            decide at each call, let the function return ``call.create_task(...)`` instead.
         :param notify: tell listeners that the list of tools has changed.
         """
+        if task:
+            function = later(function, task)
+            self._functions.add("task", name, None, function)
+        elif function is None:
+            raise ValueError("a tool needs a function, unless its result is a task")
         schema = {"type": "object"} if input_schema is None else input_schema
         self._functions.add("tool", name, _entry(raw, name=name, title=title, description=description,
                                                  inputSchema=schema, outputSchema=output_schema,
@@ -102,6 +114,24 @@ class Offering(Holdings):
             completion; or one with ``completion``, which is the result.
         """
         self._functions.add("completion", key_of(ref), None, function)
+
+    @property
+    def tasks(self) -> Tuple[Task, ...]:
+        """Every task that a call of a tool has begun, the oldest first."""
+        return tuple(self._tasks.all())
+
+    def wait_for_task(self, n: int = 1, timeout: float = 5.0) -> Task:
+        """Wait for the ``n``-th task, counted from the start.
+
+        :param timeout: seconds.
+        :raises TimeoutError: it has not been begun.
+        """
+        return self._tasks.wait(n, timeout)[n - 1]
+
+    def _notify_task(self, task: Task) -> None:
+        for stream in self._streams.all():
+            if stream.principal == task.request.principal:
+                stream.notify_task(task.id, task.detail())
 
     def notify_tools_list_changed(self, times: int = 1) -> None:
         """Tell those who listen for it that the list of tools has changed.

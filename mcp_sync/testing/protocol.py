@@ -49,6 +49,7 @@ TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
 PROMPTS_LIST_CHANGED = "notifications/prompts/list_changed"
 PROGRESS = "notifications/progress"
 LOG_MESSAGE = "notifications/message"
+TASK_CHANGED = "notifications/tasks"
 
 #: Which field of a subscription filter asks for which notification (basic/patterns/subscriptions).
 FILTER_FIELDS = {
@@ -123,6 +124,18 @@ def missing_capabilities(requests: Mapping[str, Message], declared: Any) -> Mess
         elif name is not None and name not in has:
             missing[name] = {}
     return missing
+
+
+def knows_tasks(declared: Any) -> bool:
+    """Whether a client's capabilities hold the tasks extension ("Capability Negotiation")."""
+    extensions = declared.get("extensions") if isinstance(declared, dict) else None
+    return isinstance(extensions, dict) and isinstance(extensions.get(TASKS), dict)
+
+
+def missing_tasks() -> Refusal:
+    """What a client hears that has not declared that extension."""
+    return Refusal(MISSING_CAPABILITY, "Missing required client capability",
+                   {"requiredCapabilities": {"extensions": {TASKS: {}}}})
 
 
 class Forbidden(Exception):

@@ -87,8 +87,8 @@ class Server(Offering, Scripting):
         ``"missing"`` (there is no such event), or a callable that makes it from the relative name.
     :param accepted: the body of a 202 with HTTP+SSE.
     :param capabilities: what it says that it can do from the beginning, besides resources: any of ``"tools"``,
-        ``"prompts"``, ``"completions"`` and ``"logging"``. What is not named here is told as soon as there is something
-        of it (``logging``: a tool or a prompt); until then its methods are not found.
+        ``"prompts"``, ``"completions"``, ``"logging"`` and ``"tasks"``. What is not named here is told as soon as there
+        is something of it (``logging``: a tool or a prompt); until then its methods are not found.
     :param check_capabilities: whether it asks a client only what that has said that it can answer.
     :param check_param_headers: whether it insists on the ``Mcp-Param-*`` headers of a tool's parameters (modern era).
 
@@ -137,11 +137,11 @@ class Server(Offering, Scripting):
         Offering.__init__(self, Store(), Streams(), Functions())
         Scripting.__init__(self, Control(), Recorder())
         self._sessions = Sessions(sessions or old, make_session_id, list_changed, self._streams)
-        methods = Methods(self._settings, self._store, self._functions)
+        methods = Methods(self._settings, self._store, self._functions, self._tasks)
         legacy = Legacy(self._settings, methods)
         self._core = Core(
             settings=self._settings, authenticate=authenticate, legacy=legacy, streams=self._streams,
-            modern=Modern(self._settings, self._store, self._streams, methods), sessions=self._sessions,
+            modern=Modern(self._settings, self._store, self._streams, methods, self._tasks), sessions=self._sessions,
             control=self._control, recorder=self._recorder)
         self._probe = Probe(modern_probe or ("405" if old else "-32000"), legacy)
         if old:
@@ -179,11 +179,13 @@ class Server(Offering, Scripting):
         """
         if self._life.stop():  # in a forked child there is nothing to stop, and no lock may be taken
             self._sessions.expire(404, end_streams=False)
+            self._tasks.end()
 
     def kill(self) -> None:
         """End the way a crash does: no last words, every connection is reset, the port refuses connections."""
         if self._life.kill():
             self._sessions.expire(404, end_streams=False)
+            self._tasks.end()
 
     def restart(self: Self) -> Self:
         """Listen on the same port again, after :meth:`stop` or :meth:`kill`; a server that runs is stopped first."""

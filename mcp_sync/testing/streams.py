@@ -16,6 +16,7 @@ from .protocol import (
     INTERNAL_ERROR,
     META_SUBSCRIPTION_ID,
     RESOURCE_UPDATED,
+    TASK_CHANGED,
     Item,
     Message,
     RequestId,
@@ -103,6 +104,15 @@ class Stream:
             if not self._covered_locked(method, uri):
                 return
             self._put_locked(Notice(method, uri, as_uri, times), times)
+        self._wire.wake()
+
+    def notify_task(self, task_id: str, detail: Message) -> None:
+        """Queue what a task is now, if this stream asked for that task."""
+        with self._lock:
+            if task_id not in self._covers.get("taskIds", ()):
+                return
+            meta = {"_meta": {META_SUBSCRIPTION_ID: self._subscription_id}} if self._with_meta else {}
+            self._put_locked(notification(TASK_CHANGED, dict(detail, **meta)), 1)
         self._wire.wake()
 
     def send(self, item: Item) -> None:
