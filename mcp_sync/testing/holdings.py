@@ -1,9 +1,10 @@
 """What a test changes in a server: resources and templates, and what those who listen are told about them."""
 
-from typing import Any, Collection, Optional, Tuple
+from typing import Any, Collection, Dict, Mapping, Optional, Tuple
 
 from .protocol import RESOURCE_UPDATED, RESOURCES_LIST_CHANGED, Item
 from .resources import Reader, Resource, Store, Value, describe
+from .skills import SKILL, Skill, Skills, skill_text
 from .streams import ENDINGS, Streams
 
 
@@ -18,6 +19,7 @@ class Holdings:
 
     def __init__(self, store: Store, streams: Streams) -> None:
         self._store = store
+        self._skills = Skills(store)
         self._streams = streams
 
     # -- what it holds -------------------------------------------------------------------------------------------
@@ -99,6 +101,46 @@ class Holdings:
         entry = {"uriTemplate": uri_template, "name": name, "title": title, "description": description,
                  "mimeType": mime_type}
         self._store.add_template({key: member for key, member in entry.items() if member is not None}, read)
+
+    def add_skill(self, uri: str, frontmatter: Dict[str, Any], body: str = "",
+                  files: Optional[Mapping[str, Value]] = None, *, text: Optional[str] = None, dynamic: bool = False,
+                  listed: bool = True, raw: Any = None, notify: bool = True) -> None:
+        """Add a skill: resources, and an entry that is made of what they are when it is asked for (the repository
+        ext-skills).
+
+        :param uri: its directory, such as ``skill://acme/refunds``; the last segment is to be its name.
+        :param frontmatter: of its ``SKILL.md``, and of its entry.
+        :param body: what follows the frontmatter in its ``SKILL.md``.
+        :param files: its other files, by their paths in the directory. :meth:`update` and :meth:`remove` change them.
+        :param text: its ``SKILL.md``, in place of one that is made of the frontmatter and the body.
+        :param dynamic: whether its entry has no digests.
+        :param listed: whether ``skills/list`` tells of it; ``skills/get`` does in any case.
+        :param raw: its entry, in place of all this, and exactly as it is: a wrong digest, a file too few.
+        :param notify: tell listeners that the list of resources has changed.
+        :raises ValueError: there are such resources.
+        """
+        whole: Dict[str, Value] = {SKILL[1:]: skill_text(frontmatter, body) if text is None else text}
+        for path, value in dict(whole, **(files or {})).items():
+            is_skill = path == SKILL[1:]
+            self.add("{}/{}".format(uri, path), value, name=frontmatter.get("name") if is_skill else None,
+                     description=frontmatter.get("description") if is_skill else None,
+                     mime_type="text/markdown" if path.endswith(".md") else None, notify=False)
+        self._skills.add(uri, Skill(frontmatter, dynamic, listed, raw))
+        if notify:
+            self.notify_resources_list_changed()
+
+    def remove_skill(self, uri: str, *, notify: bool = True) -> None:
+        """Remove a skill and all its files.
+
+        :param notify: tell listeners that the list of resources has changed.
+        :raises KeyError: there is no such skill.
+        """
+        self._skills.remove(uri)
+        for inner, _ in self._store.everything():
+            if inner.startswith(uri + "/"):
+                self.remove(inner, notify=False)
+        if notify:
+            self.notify_resources_list_changed()
 
     # -- what listeners are told ---------------------------------------------------------------------------------
 

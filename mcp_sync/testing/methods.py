@@ -9,10 +9,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 from .functions import Functions, key_of
 from .invocation import InputNeeded, Invocation, ModernInvocation
 from .param_headers import check_param_headers
-from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, TASKS, Message, Refusal, page
+from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, SKILLS, TASKS, Message, Refusal, page
 from .request import Request
 from .resources import Store
 from .settings import Settings
+from .skills import Skills
 from .task_methods import TaskMethods
 from .tasks import Task, Tasks
 from .values import completion_result, prompt_result, required_arguments, tool_failure, tool_result
@@ -36,10 +37,11 @@ class Outcome(NamedTuple):
 #: Which capability a method belongs to; what has none here is always there.
 _CAPABILITIES = {"tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts", "prompts/get": "prompts",
                  "completion/complete": "completions", "tasks/get": "tasks", "tasks/update": "tasks",
-                 "tasks/cancel": "tasks"}
+                 "tasks/cancel": "tasks", "skills/list": "skills", "skills/get": "skills",
+                 "resources/directory/read": "skills"}
 #: What has to be there for a capability to be told without being asked for.
 _KINDS = {"tools": ("tool",), "prompts": ("prompt",), "completions": ("completion",), "logging": ("tool", "prompt"),
-          "tasks": ("task",)}
+          "tasks": ("task",), "skills": ()}
 #: What can be told although there is nothing of it.
 CAPABILITIES = tuple(_KINDS)
 
@@ -51,15 +53,18 @@ class Methods:
     :param store: what can be read.
     :param functions: what can be called.
     :param tasks: what has been called and will have a result later.
+    :param skills: which of the resources are skills.
 
     Threads: any thread may call any method.
     """
 
-    def __init__(self, settings: Settings, store: Store, functions: Functions, tasks: Tasks) -> None:
+    def __init__(self, settings: Settings, store: Store, functions: Functions, tasks: Tasks,
+                 skills: Skills) -> None:
         self._settings = settings
         self._store = store
         self._functions = functions
         self._tasks = tasks
+        self._skills = skills
         self._task_methods = TaskMethods(tasks)
         self._table: Dict[str, Callable[[Invocation], Outcome]] = {
             "resources/list": self._list_resources,
@@ -70,7 +75,11 @@ class Methods:
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
+            "skills/list": self._list_skills,
+            "skills/get": self._get_skill,
         }
+        if settings.directory_read:
+            self._table["resources/directory/read"] = self._read_directory
         for name in self._task_methods.table:
             self._table[name] = lambda call: Outcome(self._task_methods.run(call))
 
@@ -103,13 +112,17 @@ class Methods:
 
     def offers(self, capability: str) -> bool:
         """Whether the server has a capability: it was told to, or has held something that belongs to it."""
-        return capability in self._settings.capabilities or any(
-            self._functions.had(kind) for kind in _KINDS[capability]) or (capability == "tasks" and bool(self._tasks.all()))
+        had = any(self._functions.had(kind) for kind in _KINDS[capability])
+        if capability == "tasks":
+            had = had or bool(self._tasks.all())
+        elif capability == "skills":
+            had = self._skills.had
+        return had or capability in self._settings.capabilities
 
-    def capabilities(self, extensions: bool) -> Message:
+    def capabilities(self, tasks: bool) -> Message:
         """What the server says that it can do (server/resources, server/tools ..., "Capabilities").
 
-        :param extensions: whether the era has them.
+        :param tasks: whether the era has that extension.
         """
         listed: Message = {"listChanged": True} if self._settings.list_changed else {}
         result: Message = {"resources": dict({"subscribe": True} if self._settings.subscribe else {}, **listed)}
@@ -119,9 +132,12 @@ class Methods:
         for name in ("completions", "logging"):
             if self.offers(name):
                 result[name] = {}
-        if extensions and self.offers("tasks"):
-            result["extensions"] = {TASKS: {}}
-        return result
+        extensions: Message = {}
+        if tasks and self.offers("tasks"):
+            extensions[TASKS] = {}
+        if self.offers("skills"):
+            extensions[SKILLS] = {"directoryRead": True} if self._settings.directory_read else {}
+        return dict(result, extensions=extensions) if extensions else result
 
     def server_info(self) -> Message:
         """The server's name and version."""
@@ -177,6 +193,16 @@ class Methods:
         if not isinstance(argument, dict) or not all(isinstance(argument.get(key), str) for key in ("name", "value")):
             raise Refusal(INVALID_PARAMS, "params.argument must have a name and a value")
         return Outcome(completion_result(completion.run(argument, call)))
+
+    def _list_skills(self, call: Invocation) -> Outcome:
+        return self._page(call.request, "skills", self._skills.entries(call.principal))
+
+    def _get_skill(self, call: Invocation) -> Outcome:
+        return Outcome({"skill": self._skills.entry(call.request.params.get("uri"), call.principal)}, Hint())
+
+    def _read_directory(self, call: Invocation) -> Outcome:
+        children = self._skills.children(call.request.params.get("uri"), call.principal)
+        return self._page(call.request, "resources", children)._replace(hint=None)
 
 
 def uri_of(request: Request) -> str:

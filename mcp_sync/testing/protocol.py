@@ -39,6 +39,8 @@ META_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 #: The extension of which a tool's result may come later (the repository ext-tasks, specification/draft/tasks).
 TASKS = "io.modelcontextprotocol/tasks"
+#: The extension for skills (the repository ext-skills, specification/stable/skills).
+SKILLS = "io.modelcontextprotocol/skills"
 
 LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"

@@ -137,6 +137,11 @@ class Store:
             resource = self._resources.get(uri) if uri is not None else None
         return resource is None or resource.visible(principal)
 
+    def everything(self) -> List[Tuple[str, Message]]:
+        """All resources, whoever may see them: (uri, description) pairs."""
+        with self._lock:
+            return [(uri, resource.description) for uri, resource in self._resources.items()]
+
     def catalog(self, principal: Optional[str]) -> List[Tuple[str, Message]]:
         """The catalog as a principal sees it: (uri, description) pairs."""
         with self._lock:

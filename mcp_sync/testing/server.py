@@ -87,10 +87,11 @@ class Server(Offering, Scripting):
         ``"missing"`` (there is no such event), or a callable that makes it from the relative name.
     :param accepted: the body of a 202 with HTTP+SSE.
     :param capabilities: what it says that it can do from the beginning, besides resources: any of ``"tools"``,
-        ``"prompts"``, ``"completions"``, ``"logging"`` and ``"tasks"``. What is not named here is told as soon as there
-        is something of it (``logging``: a tool or a prompt); until then its methods are not found.
+        ``"prompts"``, ``"completions"``, ``"logging"``, ``"tasks"`` and ``"skills"``. What is not named here is told as
+        soon as there is something of it (``logging``: a tool or a prompt); until then its methods are not found.
     :param check_capabilities: whether it asks a client only what that has said that it can answer.
     :param check_param_headers: whether it insists on the ``Mcp-Param-*`` headers of a tool's parameters (modern era).
+    :param directory_read: whether a server that has skills lets their directories be read.
 
     Pages: basic/transports/streamable-http, basic/patterns/subscriptions, server/resources, server/tools, server/prompts,
     server/utilities/caching;
@@ -112,7 +113,7 @@ class Server(Offering, Scripting):
                  modern_probe: Union[str, Fault, None] = None,
                  endpoint: Union[str, Callable[[str], str]] = "relative", accepted: bytes = b"Accepted",
                  capabilities: Collection[str] = (), check_capabilities: bool = False,
-                 check_param_headers: bool = True) -> None:
+                 check_param_headers: bool = True, directory_read: bool = True) -> None:
         if answer not in ("json", "sse"):
             raise ValueError('answer must be "json" or "sse", not {!r}'.format(answer))
         if transport not in ("streamable", "http+sse"):
@@ -133,11 +134,12 @@ class Server(Offering, Scripting):
             answer=answer, keep_alive=keep_alive, max_streams=max_streams, chunked=chunked, backlog=backlog,
             eras=tuple(eras), legacy_versions=tuple(legacy_versions), sessions=sessions, get_stream=get_stream,
             resumable=resumable, retry_ms=retry_ms, capabilities=tuple(capabilities),
-            check_capabilities=check_capabilities, check_param_headers=check_param_headers)
+            check_capabilities=check_capabilities, check_param_headers=check_param_headers,
+            directory_read=directory_read)
         Offering.__init__(self, Store(), Streams(), Functions())
         Scripting.__init__(self, Control(), Recorder())
         self._sessions = Sessions(sessions or old, make_session_id, list_changed, self._streams)
-        methods = Methods(self._settings, self._store, self._functions, self._tasks)
+        methods = Methods(self._settings, self._store, self._functions, self._tasks, self._skills)
         legacy = Legacy(self._settings, methods)
         self._core = Core(
             settings=self._settings, authenticate=authenticate, legacy=legacy, streams=self._streams,

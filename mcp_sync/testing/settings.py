@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     capabilities: Sequence[str]
     check_capabilities: bool
     check_param_headers: bool
+    directory_read: bool
 
     @property
     def supported(self) -> Sequence[str]:

@@ -34,7 +34,7 @@ def test_the_fixture_is_a_started_server_that_is_stopped_afterwards(pytester):
 
 
 STANDARD = {
-    "abc", "argparse", "base64", "binascii", "collections", "dataclasses", "http.client", "inspect", "itertools",
+    "abc", "argparse", "base64", "binascii", "collections", "dataclasses", "hashlib", "http.client", "inspect", "itertools",
     "json", "logging", "os", "queue", "re", "selectors", "signal", "socket", "struct", "sys", "threading", "time", "typing",
     "urllib.parse", "uuid", "weakref", "zlib",
 }
@@ -71,7 +71,7 @@ def test_modules_import_in_one_direction():
     order = [
         "settings", "waiting", "protocol", "wire", "request", "streams", "resumption", "questions", "session",
         "sessions", "answer", "outlet", "call", "values", "tasks", "invocation", "functions", "resources",
-        "param_headers", "task_methods", "methods", "modern", "legacy", "faults", "control", "recorder", "exchange",
+        "skills", "param_headers", "task_methods", "methods", "modern", "legacy", "faults", "control", "recorder", "exchange",
         "probe", "face", "streamable", "connection", "turns", "channel", "sse", "relay", "process", "acceptor",
         "lifecycle", "holdings", "offering", "scripting", "server", "stdio_server", "stdio", "pytest_plugin",
     ]
