@@ -5,6 +5,7 @@ client/sampling and client/elicitation of 2025-11-25 for what a server asks in t
 """
 
 import abc
+import json
 import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional
@@ -27,6 +28,9 @@ from .protocol import (
 from .request import Request
 from .tasks import Task, TaskOptions, Tasks
 from .waiting import Disconnected, Waiting
+
+# What a state begins with that holds answers.
+_STATE = "answers:"
 
 
 class InputNeeded(Exception):
@@ -222,8 +226,8 @@ class Invocation(abc.ABC):
         """From which level on the client wants log messages."""
 
     @abc.abstractmethod
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, on: str = "post",
-            timeout: float = 5.0) -> Dict[str, Any]:
+    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
+            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
         """Ask the client.
 
         In the modern era the first call ends the function: the request is answered ``input_required``. The client sends
@@ -232,6 +236,8 @@ class Invocation(abc.ABC):
 
         :param requests: by keys of your choice, each ``{"method": ..., "params": ...}``.
         :param state: ``requestState`` (modern era); ``None`` sends none.
+        :param remember: whether ``requestState`` holds all answers so far instead, so that a function may ask several
+            times, one after the other (modern era).
         :param on: ``"post"``, the stream of the answer, or ``"get"``, the client's standalone stream (legacy era).
         :param timeout: seconds to wait for all results (legacy era).
         :returns: the results by the keys.
@@ -268,19 +274,21 @@ class ModernInvocation(Invocation):
     def _log_level(self) -> Optional[str]:
         return self.meta.get(META_LOG_LEVEL)
 
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, on: str = "post",
-            timeout: float = 5.0) -> Dict[str, Any]:
+    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
+            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
         """Ask the client: the function ends, and runs again with the answers."""
         comes_again = "inputResponses" in self.request.params or "requestState" in self.request.params
         missing = missing_capabilities(requests, self.meta.get(META_CLIENT_CAPABILITIES)) if self._checks else {}
         if missing:
             raise Refusal(MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": missing})
-        answers = self.input_responses
+        answers = dict(_remembered(self.request_state) if remember else {}, **self.input_responses)
         if comes_again and all(key in answers for key in requests):
             return {key: answers[key] for key in requests}
         result: Message = {"resultType": "input_required"}
         if requests:
             result["inputRequests"] = requests
+        if remember:
+            state = _STATE + json.dumps(answers)
         if state is not None:
             result["requestState"] = state
         raise InputNeeded(result)
@@ -292,8 +300,8 @@ class LegacyInvocation(Invocation):
     def _log_level(self) -> Optional[str]:
         return None if self._way.session is None else self._way.session.log_level
 
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, on: str = "post",
-            timeout: float = 5.0) -> Dict[str, Any]:
+    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
+            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
         """Ask the client, and wait for its answers."""
         if on not in ("get", "post"):
             raise ValueError('on must be "get" or "post", not {!r}'.format(on))
@@ -340,14 +348,18 @@ class TaskInvocation(Invocation):
     def _log_level(self) -> Optional[str]:
         return None  # nor log messages
 
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, on: str = "post",
-            timeout: float = 5.0) -> Dict[str, Any]:
+    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
+            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
         """Ask the client by way of the task, and wait for its answers.
 
         :raises Disconnected: the task has been cancelled; let it pass.
         """
         self.task.ask(requests)
         return self.task.wait_for_input(*requests, timeout=timeout)
+
+
+def _remembered(state: Any) -> Dict[str, Any]:
+    return _object(json.loads(state[len(_STATE):])) if isinstance(state, str) and state.startswith(_STATE) else {}
 
 
 def _object(value: Any) -> Dict[str, Any]:

@@ -32,6 +32,7 @@ from .answers import (
     Prelude,
     RateLimited,
     RawBody,
+    RawResult,
     Redirect,
     Result,
     Status,
@@ -65,8 +66,8 @@ from .listening import (
 
 __all__ = [
     "Accepted202", "AcknowledgeAfterEvent", "AcknowledgeOnly", "AcknowledgeThenEnd", "Ask", "Bom", "Close",
-    "ContentType", "CutAndResume", "CutAt", "Drip", "Edit", "EmptyAcknowledgement", "Framing", "Gzip",
-    "HalfHeaders", "JsonRpcError", "LineEnds", "Mute", "NoAcknowledgement", "NoMeta", "NoResponse",
-    "OnAnotherStream", "Prelude", "RateLimited", "RawBody", "Redirect", "Reset", "Result", "Silence", "Status",
-    "Unauthorized", "WrongId",
+    "ContentType", "CutAndResume", "CutAt", "Drip", "Edit", "EmptyAcknowledgement", "Framing", "Gzip", "HalfHeaders",
+    "JsonRpcError", "LineEnds", "Mute", "NoAcknowledgement", "NoMeta", "NoResponse", "OnAnotherStream", "Prelude",
+    "RateLimited", "RawBody", "RawResult", "Redirect", "Reset", "Result", "Silence", "Status", "Unauthorized",
+    "WrongId",
 ]

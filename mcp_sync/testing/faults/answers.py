@@ -1,6 +1,7 @@
 """Faults that give another answer than the right one. Unless it says otherwise, the request is not carried out."""
 
 import dataclasses
+import json
 from typing import Any, Callable, Optional, Tuple
 
 from ..answer import Answer
@@ -103,6 +104,22 @@ class Result:
 
     def __call__(self, call: Call) -> Answer:
         return Answer(items=(result_response(call.request.id, self.result),))
+
+
+@dataclasses.dataclass(frozen=True)
+class RawResult:
+    """This result as JSON that nobody has to be able to hold in memory: ten thousand levels deep, or no JSON at all.
+
+    For Streamable HTTP and stdio; with HTTP+SSE it is no event.
+
+    :param text: what stands where the ``result`` of the response would.
+    """
+
+    text: str
+
+    def __call__(self, call: Call) -> Answer:
+        head = '{{"jsonrpc":"2.0","id":{},"result":'.format(json.dumps(call.request.id))
+        return Answer(body=(head + self.text + "}\n").encode("utf-8"), content_type="application/json")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import json
 import pytest
 from embedded_client import LIMIT, META, headers_for, message
 
-from mcp_sync.testing import Refusal, Server
+from mcp_sync.testing import Refusal, Server, faults
 
 REVIEW = {"type": "ref/prompt", "name": "review"}
 
@@ -299,3 +299,12 @@ def test_calls_are_held_and_counted_by_the_name_of_their_tool(server, call, in_t
         assert call(server, "tools/call", {"name": "free"}).result["content"] == [text("2")]
     assert finish() == [text("1")]
     assert (server.count("tools/call", "held"), server.count("tools/call")) == (1, 2)
+
+
+def test_a_result_may_be_deeper_than_any_program_can_hold(server, call):
+    server.add_tool("deep", lambda arguments: "")
+    deep = '{"a":' * 10000 + "1" + "}" * 10000
+    server.inject(faults.RawResult(deep), method="tools/list")
+    reply = call(server, "tools/list")
+    assert reply.headers["Content-Type"] == "application/json"
+    assert reply.body == ('{"jsonrpc":"2.0","id":1,"result":' + deep + "}\n").encode("ascii")

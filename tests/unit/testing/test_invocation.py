@@ -174,6 +174,26 @@ def test_a_function_may_ask_for_nothing_but_to_be_called_again_and_say_no_state(
         assert "decline" in str(client.next(20 + number)["result"])
 
 
+def test_a_function_may_ask_twice_in_both_eras(server, talk, way):
+    def twice(arguments, call):
+        name = call.ask({"name": ELICIT}, remember=True)["name"]["action"]
+        return name + call.ask({"sure": ELICIT}, remember=True)["sure"]["action"]
+
+    server.add_tool("twice", twice)
+    client = talk(server, way)
+    asked = client.call("twice", id=0)
+    if client.era == "modern":
+        for number, (key, action) in enumerate([("name", "accept"), ("sure", "decline")], 1):
+            assert list(asked["result"]["inputRequests"]) == [key]
+            asked = client.call("twice", id=number, inputResponses={key: {"action": action}},
+                                requestState=asked["result"]["requestState"])
+    else:
+        for action in ("accept", "decline"):
+            client.respond(asked["id"], result={"action": action})
+            asked = client.next(0)
+    assert texts(asked) == ["acceptdecline"]
+
+
 @pytest.mark.parametrize("way", [way for way in WAYS if way.startswith("legacy")])
 def test_in_the_legacy_era_a_function_waits_for_the_answers(server, talk, way):
     server.add_tool("greet", _greet)
