@@ -454,6 +454,8 @@ class Client:
         self,
         *uris: str,
         catalog: bool = False,
+        tools: bool = False,
+        prompts: bool = False,
         on_change: Optional[Callable[[Change], Any]] = None,
         on_status: Optional[Callable[[Status], Any]] = None
     ) -> Watch:
@@ -463,16 +465,20 @@ class Client:
 
         :param uris: the resources.
         :param catalog: True to watch the catalog as well (which resources there are).
+        :param tools: True to watch the list of tools as well.
+        :param prompts: True to watch the list of prompts as well.
         :param on_change: called for each change; see :meth:`Watch.on_change`.
         :param on_status: called when the status has changed; see :meth:`Watch.on_status`.
         :raises ValueError: if there is nothing to watch.
         """
         if any(not isinstance(uri, str) for uri in uris):
             raise TypeError("watch() takes each URI as an argument of its own: watch(*uris)")
-        if not uris and not catalog:
-            raise ValueError("nothing to watch: give URIs, or catalog=True")
+        wanted = (("resources", catalog), ("tools", tools), ("prompts", prompts))
+        lists = tuple(name for name, is_wanted in wanted if is_wanted)
+        if not uris and not lists:
+            raise ValueError("nothing to watch: give URIs, catalog=True, tools=True or prompts=True")
         self._check_open()
-        watch = self._upkeep.watch(uris, catalog, on_change, on_status)
+        watch = self._upkeep.watch(uris, lists, on_change, on_status)
         watch.owner = self
         return watch
 

@@ -31,13 +31,24 @@ class SubscriptionFilter:
     tools_list_changed: bool = False
     prompts_list_changed: bool = False
 
-    def __bool__(self) -> bool:
-        return bool(
-            self.resource_subscriptions
-            or self.resources_list_changed
-            or self.tools_list_changed
-            or self.prompts_list_changed
+    @classmethod
+    def of(cls, uris: Iterable[str], lists: Iterable[str]) -> "SubscriptionFilter":
+        """Return the filter for some resources, and some lists: ``"resources"``, ``"tools"``, ``"prompts"``."""
+        names = frozenset(lists)
+        return cls(frozenset(uris), "resources" in names, "tools" in names, "prompts" in names)
+
+    @property
+    def lists(self) -> FrozenSet[str]:
+        """The lists whose changes are in it: ``"resources"``, ``"tools"``, ``"prompts"``."""
+        flags = (
+            ("resources", self.resources_list_changed),
+            ("tools", self.tools_list_changed),
+            ("prompts", self.prompts_list_changed),
         )
+        return frozenset(name for name, wanted in flags if wanted)
+
+    def __bool__(self) -> bool:
+        return bool(self.resource_subscriptions or self.lists)
 
     def to_wire(self) -> Dict[str, Any]:
         """Return the ``notifications`` parameter of the request."""
@@ -67,12 +78,7 @@ class SubscriptionFilter:
 
     def contains(self, other: "SubscriptionFilter") -> bool:
         """Return whether everything that ``other`` asks for is in this filter."""
-        return (
-            self.resource_subscriptions >= other.resource_subscriptions
-            and self.resources_list_changed >= other.resources_list_changed
-            and self.tools_list_changed >= other.tools_list_changed
-            and self.prompts_list_changed >= other.prompts_list_changed
-        )
+        return self.resource_subscriptions >= other.resource_subscriptions and self.lists >= other.lists
 
 
 def _texts(values: Any) -> FrozenSet[str]:

@@ -8,7 +8,7 @@ import abc
 import logging
 import random
 import threading
-from typing import Callable, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional
 
 from . import _fork
 from ._backoff import Backoff
@@ -79,15 +79,14 @@ class Sink(abc.ABC):
 
     @abc.abstractmethod
     def stream_opened(
-        self, order: int, asked: SubscriptionFilter, covered: FrozenSet[str], catalog: bool, gapless: bool
+        self, order: int, asked: SubscriptionFilter, covered: SubscriptionFilter, gapless: bool
     ) -> None:
         """The server acknowledged.
 
         :param order: the reader's threads may overtake each other on the way here. What comes with a lower number than
             something that came before is out of date, and to be ignored.
         :param asked: what the stream was opened for.
-        :param covered: those of the asked URIs that the server notifies about.
-        :param catalog: whether it notifies about the catalog.
+        :param covered: the part of it that the server notifies about.
         :param gapless: True if this stream took over from one that was still live.
         """
 
@@ -411,14 +410,14 @@ class Reader:
             return False
         if granted is None:
             return False
-        covered, catalog = _compared(asked, granted)
+        covered = _compared(asked, granted)
         with self._lock:
             if self._run is not first or self._successor is not run:
                 return False
             order = self._next_order_locked()
             first.asked = asked
             further = self._successor = _Run() if self._wanted and not asked.contains(self._wanted) else None
-        self._sink.stream_opened(order, asked, covered, catalog, True)
+        self._sink.stream_opened(order, asked, covered, True)
         self._start(further)
         return True
 
@@ -433,9 +432,9 @@ class Reader:
             abilities = self._discover(deadline)
         except MCPSyncError as error:
             return self._failed_to_open(error)
-        possible = SubscriptionFilter(
-            asked.resource_subscriptions if abilities.can_subscribe else frozenset(),
-            asked.resources_list_changed and abilities.can_list_changed,
+        possible = SubscriptionFilter.of(
+            asked.resource_subscriptions if abilities.can_subscribe else (),
+            asked.lists & abilities.notified_lists,
         )
         if not possible:
             return Ending("refused", None, refused=True)
@@ -515,8 +514,8 @@ class Reader:
 
     def _acknowledged(self, run: _Run, asked: SubscriptionFilter, granted: SubscriptionFilter) -> bool:
         """Compare, and take over. Return whether the stream is of any use."""
-        covered, catalog = _compared(asked, granted)
-        if not covered and not catalog:
+        covered = _compared(asked, granted)
+        if not covered:
             return False
         with self._lock:
             if not self._is_current_locked(run):
@@ -533,7 +532,7 @@ class Reader:
             further = _Run() if self._wanted and not asked.contains(self._wanted) else None
             if further is not None:
                 self._successor = further
-        self._sink.stream_opened(order, asked, covered, catalog, gapless)
+        self._sink.stream_opened(order, asked, covered, gapless)
         # Only now: there is no moment at which neither of the two covers what the first did.
         if replaced is not None:
             try:
@@ -568,8 +567,8 @@ class Reader:
             self._sink.notice_lost()
 
 
-def _compared(asked: SubscriptionFilter, granted: SubscriptionFilter) -> Tuple[FrozenSet[str], bool]:
-    """Return which of the asked URIs, and whether the catalog, are granted; spelling aside."""
+def _compared(asked: SubscriptionFilter, granted: SubscriptionFilter) -> SubscriptionFilter:
+    """Return what of the asked is granted; the URIs as they were asked for, since servers spell them differently."""
     spelled = {canonical(uri) for uri in granted.resource_subscriptions}
-    covered = frozenset(uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
-    return covered, asked.resources_list_changed and granted.resources_list_changed
+    covered = (uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
+    return SubscriptionFilter.of(covered, asked.lists & granted.lists)

@@ -38,7 +38,18 @@ from .results import (
 )
 from .tool_headers import problem_with
 
-__all__ = ["CATALOG", "DISCOVER", "PROMPTS", "TEMPLATES", "TOOLS", "Outcome", "Query", "Reads", "read_query"]
+__all__ = [
+    "CATALOG",
+    "DISCOVER",
+    "PROMPTS",
+    "TEMPLATES",
+    "TOOLS",
+    "WATCHED_LISTS",
+    "Outcome",
+    "Query",
+    "Reads",
+    "read_query",
+]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -68,6 +79,9 @@ TEMPLATES = Query("resources/templates/list")
 TOOLS = Query("tools/list")
 PROMPTS = Query("prompts/list")
 DISCOVER = Query("server/discover")
+
+#: The lists that can be watched, by the protocol's names for them.
+WATCHED_LISTS: Dict[str, Query] = {"resources": CATALOG, "tools": TOOLS, "prompts": PROMPTS}
 
 _LISTS: Dict[str, Type[ListResult[Any]]] = {
     CATALOG.method: ListResourcesResult,

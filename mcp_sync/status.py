@@ -31,6 +31,8 @@ class Status:
     :param covered: the watched URIs that the server notifies about.
     :param uncovered: the watched URIs that it does not: they are polled (while ``state`` is LIVE or POLLING).
     :param catalog: how the catalog is kept current: ``"listen"``, ``"poll"``, ``"none"``; or None if it is not watched.
+    :param tools: the same of the list of tools.
+    :param prompts: the same of the list of prompts.
     :param last_contact: when the server was last heard on the stream, in seconds since 1970; None if never.
     :param last_error: the last thing that went wrong, as text; None if nothing did since the stream is live.
     :param last_ending: how the last stream ended: ``"end of stream"``, ``"reset"``, ``"silence"``, ``"result"``, ``"error"``,
@@ -48,11 +50,14 @@ class Status:
     last_ending: Optional[str] = None
     reconnects: int = 0
     gaps: int = 0
+    tools: Optional[str] = None
+    prompts: Optional[str] = None
 
     @property
     def is_live(self) -> bool:
         """Whether everything that is watched lives by notices."""
-        return self.state is State.LIVE and not self.uncovered and self.catalog in (None, "listen")
+        lists = (self.catalog, self.tools, self.prompts)
+        return self.state is State.LIVE and not self.uncovered and all(how in (None, "listen") for how in lists)
 
     def to_json(self) -> Dict[str, Any]:
         """Return it as plain values, for a health check."""
@@ -62,6 +67,8 @@ class Status:
             "covered": sorted(self.covered),
             "uncovered": sorted(self.uncovered),
             "catalog": self.catalog,
+            "tools": self.tools,
+            "prompts": self.prompts,
             "last_contact": None
             if contact is None
             else datetime.datetime.fromtimestamp(contact, datetime.timezone.utc).isoformat(),
@@ -73,8 +80,9 @@ class Status:
 
     def __str__(self) -> str:
         parts = ["%s: %d covered, %d not" % (self.state.value, len(self.covered), len(self.uncovered))]
-        if self.catalog is not None:
-            parts.append("catalog: %s" % self.catalog)
+        for name, how in (("catalog", self.catalog), ("tools", self.tools), ("prompts", self.prompts)):
+            if how is not None:
+                parts.append("%s: %s" % (name, how))
         if self.reconnects:
             parts.append("%d reconnects" % self.reconnects)
         if self.last_ending is not None and self.state is not State.LIVE:

@@ -2,17 +2,24 @@
 
 import os
 import threading
-from typing import Any, Callable, Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Tuple, Type
 
 from . import _fork
 from ._deadline import Clock, Deadline
 from .connection import Connection
 from .errors import ClientClosed, MCPSyncError
 from .freshness import Lease
-from .notices import Notice, ResourcesListChanged, ResourceUpdated, SubscriptionFilter
+from .notices import (
+    Notice,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    SubscriptionFilter,
+    ToolsListChanged,
+)
 from .notifier import Notifier
 from .reader import Ending, Reader, Sink
-from .reads import CATALOG, DISCOVER, TEMPLATES, Query, Reads, read_query
+from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, WATCHED_LISTS, Query, Reads, read_query
 from .refresher import Refresher
 from .results import CacheableResult, DiscoverResult, ListResourcesResult
 from .status import State, Status
@@ -20,6 +27,14 @@ from .uris import Matcher
 from .watch import Change, Keeper, Watch
 
 __all__ = ["Upkeep", "UpkeepOptions"]
+
+
+#: What a notice about a list says of. Nobody notifies of templates for themselves.
+_LISTS_OF: Dict[Type[Notice], Tuple[Query, ...]] = {
+    ResourcesListChanged: (CATALOG, TEMPLATES),
+    ToolsListChanged: (TOOLS,),
+    PromptsListChanged: (PROMPTS,),
+}
 
 
 class UpkeepOptions(NamedTuple):
@@ -60,8 +75,7 @@ class Upkeep(Sink, Keeper):
         self._order = 0
         self._state = State.CONNECTING
         self._asked = SubscriptionFilter()
-        self._covered: FrozenSet[str] = frozenset()
-        self._catalog_covered = False
+        self._covered = SubscriptionFilter()
         self._generation = 0
         self._version = 0
         self._last_error: Optional[str] = None
@@ -103,13 +117,13 @@ class Upkeep(Sink, Keeper):
     def watch(
         self,
         uris: Tuple[str, ...],
-        catalog: bool,
+        lists: Tuple[str, ...],
         on_change: Optional[Callable[[Change], Any]],
         on_status: Optional[Callable[[Status], Any]],
     ) -> Watch:
         """Register a watch, and start whatever it needs."""
         self.revive()
-        watch = Watch(self, uris, catalog, on_change, on_status)
+        watch = Watch(self, uris, lists, on_change, on_status)
         with self._lock:
             if self._closed:
                 raise ClientClosed()
@@ -195,8 +209,7 @@ class Upkeep(Sink, Keeper):
             self._state = State.CONNECTING
         self._order = 0
         self._asked = SubscriptionFilter()
-        self._covered = frozenset()
-        self._catalog_covered = False
+        self._covered = SubscriptionFilter()
 
     # -- for watches -----------------------------------------------------------------------------------------------------
 
@@ -221,28 +234,31 @@ class Upkeep(Sink, Keeper):
             if watch.closed or self._closed:
                 return Status(State.CLOSED, last_contact=contact, last_error=self._last_error, last_ending=self._last_ending)
             live = self._state is State.LIVE
-            covered = self._covered.intersection(watch.uris) if live else frozenset()
-            catalog = None
-            if watch.catalog:
-                catalog = "listen" if live and self._catalog_covered else "none"
-                if catalog == "none" and self._lease(CATALOG) is not None:
-                    catalog = "poll"
+            covered = self._covered.resource_subscriptions.intersection(watch.uris) if live else frozenset()
+            listened = self._covered.lists if live else frozenset()
+            lists: Dict[str, str] = {}
+            for name in watch.lists:
+                lists[name] = "poll" if self._lease(WATCHED_LISTS[name]) is not None else "none"
+                if name in listened:
+                    lists[name] = "listen"
             return Status(
                 self._state,
                 covered,
                 frozenset(watch.uris) - covered,
-                catalog,
+                lists.get("resources"),
                 contact,
                 self._last_error,
                 self._last_ending,
                 max(0, self._streams - 1),
                 self._gaps,
+                lists.get("tools"),
+                lists.get("prompts"),
             )
 
     # -- what the reader tells -------------------------------------------------------------------------------------------
 
     def stream_opened(
-        self, order: int, asked: SubscriptionFilter, covered: FrozenSet[str], catalog: bool, gapless: bool
+        self, order: int, asked: SubscriptionFilter, covered: SubscriptionFilter, gapless: bool
     ) -> None:
         with self._lock:
             if order <= self._order or self._closed:
@@ -255,7 +271,7 @@ class Upkeep(Sink, Keeper):
                 self._generation += 1
                 self._streams += 1
             self._state = State.LIVE
-            self._asked, self._covered, self._catalog_covered = asked, covered, catalog
+            self._asked, self._covered = asked, covered
             self._last_error = None
             self._matcher = None
             leases, wanted = self._leases_locked(), self._wanted
@@ -274,10 +290,9 @@ class Upkeep(Sink, Keeper):
                     self._reads.changed(read_query(uri))
             if concerned:
                 self._refresher.soon([read_query(uri) for uri in concerned])
-        elif isinstance(notice, ResourcesListChanged):
-            self._reads.changed(CATALOG)
-            self._reads.changed(TEMPLATES)
-            self._refresher.soon((CATALOG,))
+        for query in _LISTS_OF.get(type(notice), ()):
+            self._reads.changed(query)
+            self._refresher.soon((query,))
 
     def _matching(self) -> Matcher:
         matcher = self._matcher
@@ -342,7 +357,7 @@ class Upkeep(Sink, Keeper):
             if self._wanted:
                 self._generation += 1
             self._state = State.CONNECTING
-            self._asked, self._covered, self._catalog_covered = SubscriptionFilter(), frozenset(), False
+            self._asked = self._covered = SubscriptionFilter()
 
     # -- what reads bring ------------------------------------------------------------------------------------------------
 
@@ -399,9 +414,11 @@ class Upkeep(Sink, Keeper):
         self._registration += 1
         self._matcher = None
         uris: List[str] = []
+        lists: List[str] = []
         for watch in self._watches:
             uris.extend(watch.uris)
-        self._wanted = SubscriptionFilter(frozenset(uris), any(watch.catalog for watch in self._watches))
+            lists.extend(watch.lists)
+        self._wanted = SubscriptionFilter.of(uris, lists)
         self._between = self._between or not self._wanted
 
     def _lease(self, query: Query) -> Optional[Lease]:
@@ -414,17 +431,12 @@ class Upkeep(Sink, Keeper):
         polled = Lease(self._options.poll_interval, polled=True)
         covered = Lease(self._options.max_age, polled=False)
         leases: Dict[Hashable, Lease] = {}
+        everything_polled = self._state is State.POLLING
+        by_asking, by_listening = frozenset(_queries(self._asked)), frozenset(_queries(self._covered))
         for query in _queries(self._wanted):
-            if self._state is State.POLLING:
-                lease = polled
-            elif query == CATALOG:
-                if not self._asked.resources_list_changed:
-                    continue  # wanted since the stream was opened; a wider one is on its way
-                lease = covered if self._catalog_covered else polled
-            else:
-                if query.uri not in self._asked.resource_subscriptions:
-                    continue
-                lease = covered if query.uri in self._covered else polled
+            if not everything_polled and query not in by_asking:
+                continue  # wanted since the stream was opened; a wider one is on its way
+            lease = polled if everything_polled or query not in by_listening else covered
             for key in self._reads.keys(query):
                 leases[key] = lease
         return leases
@@ -438,7 +450,6 @@ class Upkeep(Sink, Keeper):
 
 
 def _queries(wanted: SubscriptionFilter) -> List[Query]:
-    queries = [read_query(uri) for uri in wanted.resource_subscriptions]
-    if wanted.resources_list_changed:
-        queries.append(CATALOG)
-    return queries
+    return [read_query(uri) for uri in wanted.resource_subscriptions] + [
+        query for name, query in WATCHED_LISTS.items() if name in wanted.lists
+    ]

@@ -12,8 +12,15 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Name
 from . import _fork
 from ._deadline import Deadline
 from .errors import ClientClosed, MCPSyncError, RequestTimeout, StaleError
-from .reads import CATALOG, Query, read_query
-from .results import CacheableResult, ListResourcesResult, ReadResourceResult
+from .reads import CATALOG, PROMPTS, TOOLS, WATCHED_LISTS, Query, read_query
+from .results import (
+    CacheableResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResult,
+    ListToolsResult,
+    ReadResourceResult,
+)
 from .status import State, Status
 
 __all__ = ["Change", "Held", "Snapshot", "Watch"]
@@ -26,9 +33,9 @@ class Change:
     """Something watched is not what it was. Immutable; any thread.
 
     :param kind: ``"updated"`` (other content), ``"removed"`` (gone, or no longer allowed to be seen), ``"appeared"`` (there
-        again), ``"catalog"`` (other resources, or other descriptions of them); in :meth:`Snapshot.moved` also ``"unknown"``:
-        nobody knows at the moment whether it changed.
-    :param uri: the resource; None for the catalog.
+        again), ``"catalog"`` (other resources, or other descriptions of them), ``"tools"``, ``"prompts"`` (likewise); in
+        :meth:`Snapshot.moved` also ``"unknown"``: nobody knows at the moment whether it changed.
+    :param uri: the resource; None for the catalog and the other lists.
     :param previous: the result before, or None.
     :param current: the result now, or None.
     :param merged: how many later changes are in this one, because nobody had fetched it yet.
@@ -42,17 +49,22 @@ class Change:
 
     @property
     def added(self) -> FrozenSet[str]:
-        """The URIs that are new in the catalog; empty for other kinds."""
-        return _uris(self.current) - _uris(self.previous)
+        """What is new in the list: URIs in the catalog, names of tools or prompts; empty for a resource."""
+        return _keys(self.current) - _keys(self.previous)
 
     @property
     def removed(self) -> FrozenSet[str]:
-        """The URIs that are no longer in the catalog; empty for other kinds."""
-        return _uris(self.previous) - _uris(self.current)
+        """What is no longer in the list: URIs, or names; empty for a resource."""
+        return _keys(self.previous) - _keys(self.current)
 
 
-def _uris(result: Optional[CacheableResult]) -> FrozenSet[str]:
-    return frozenset(result.uris) if isinstance(result, ListResourcesResult) else frozenset()
+def _keys(result: Optional[CacheableResult]) -> FrozenSet[str]:
+    return frozenset(result.keys) if isinstance(result, ListResult) else frozenset()
+
+
+#: What users call the lists.
+_KINDS = {CATALOG: "catalog", TOOLS: "tools", PROMPTS: "prompts"}
+_BY_KIND = {kind: query for query, kind in _KINDS.items()}
 
 
 class _Known(NamedTuple):
@@ -65,7 +77,7 @@ class _Known(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What is held of one watched resource, or of the catalog. Immutable; any thread.
+    """What is held of one watched resource, or list. Immutable; any thread.
 
     :param result: the newest copy, labelled stale if it is; None if there is none.
     :param error: why there is none, or why there is no newer one; None if nothing went wrong.
@@ -144,25 +156,26 @@ class _Pending:
 
 
 class Watch:
-    """A registration for some resources, the catalog, or both. Made by :meth:`mcp_sync.Client.watch`; any thread.
+    """A registration for some resources, and some lists. Made by :meth:`mcp_sync.Client.watch`; any thread.
 
     It is a context manager; leaving the block ends it.
 
     :param uris: the resources, as the program spells them.
-    :param catalog: whether the catalog is watched.
+    :param lists: the lists that are watched, by the protocol's names: ``"resources"`` is the catalog.
     """
 
     def __init__(
         self,
         keeper: Keeper,
         uris: Tuple[str, ...],
-        catalog: bool,
+        lists: Tuple[str, ...],
         on_change: Optional[Callable[[Change], Any]],
         on_status: Optional[Callable[[Status], Any]],
     ) -> None:
         self.uris = tuple(dict.fromkeys(uris))
-        self.catalog = catalog
-        self.queries: Tuple[Query, ...] = tuple(read_query(uri) for uri in self.uris) + ((CATALOG,) if catalog else ())
+        self.lists = lists
+        watched = tuple(WATCHED_LISTS[name] for name in lists)
+        self.queries: Tuple[Query, ...] = tuple(read_query(uri) for uri in self.uris) + watched
         self._queries = frozenset(self.queries)
         self._keeper = keeper
         self._made_anew()
@@ -186,6 +199,11 @@ class Watch:
 
     def after_fork_in_child(self) -> None:
         self._made_anew()
+
+    @property
+    def catalog(self) -> bool:
+        """Whether the catalog is watched."""
+        return "resources" in self.lists
 
     # -- how it is doing -------------------------------------------------------------------------------------------------
 
@@ -325,15 +343,16 @@ class Watch:
         with self._lock:
             self._status_listeners.append(listener)
 
-    def held(self, uri: Optional[str] = None) -> Held:
+    def held(self, uri: Optional[str] = None, *, kind: str = "catalog") -> Held:
         """Return what is held of one of its resources, without asking the server: for status pages and the like.
 
-        :param uri: the resource, as it was given to the watch; None for the catalog.
+        :param uri: the resource, as it was given to the watch; None for a list.
+        :param kind: which list: ``"catalog"``, ``"tools"`` or ``"prompts"``.
         :raises KeyError: if this watch does not watch it.
         """
-        query = CATALOG if uri is None else read_query(uri)
+        query = _BY_KIND[kind] if uri is None else read_query(uri)
         if query not in self._queries:
-            raise KeyError(uri)
+            raise KeyError(uri if uri is not None else kind)
         with self._lock:
             known, error = self._known.get(query), self._errors.get(query)
         fresh = self._keeper.fresh(query)
@@ -389,11 +408,8 @@ class Watch:
         self.close()
 
     def __repr__(self) -> str:
-        return "<Watch of %d resources%s: %s>" % (
-            len(self.uris),
-            " and the catalog" if self.catalog else "",
-            self._keeper.status_of(self),
-        )
+        lists = "".join(", %s" % _KINDS[WATCHED_LISTS[name]] for name in self.lists)
+        return "<Watch of %d resources%s: %s>" % (len(self.uris), lists, self._keeper.status_of(self))
 
     # -- for its keeper --------------------------------------------------------------------------------------------------
 
@@ -469,7 +485,7 @@ def _difference(query: Query, before: _Known, result: Optional[CacheableResult])
         return Change("removed", query.uri, before.result, None)
     if result is before.result or result.content() == before.result.content():
         return None
-    return Change("catalog" if query == CATALOG else "updated", query.uri, before.result, result)
+    return Change(_KINDS.get(query, "updated"), query.uri, before.result, result)
 
 
 def _call(listener: Callable[[Any], Any], value: Any) -> None:
@@ -509,6 +525,18 @@ class Snapshot(Mapping[str, ReadResourceResult]):
         """The catalog as it was, or None if it is not watched."""
         result = self._results.get(CATALOG)
         return result if isinstance(result, ListResourcesResult) else None
+
+    @property
+    def tools(self) -> Optional[ListToolsResult]:
+        """The list of tools as it was, or None if it is not watched."""
+        result = self._results.get(TOOLS)
+        return result if isinstance(result, ListToolsResult) else None
+
+    @property
+    def prompts(self) -> Optional[ListPromptsResult]:
+        """The list of prompts as it was, or None if it is not watched."""
+        result = self._results.get(PROMPTS)
+        return result if isinstance(result, ListPromptsResult) else None
 
     @property
     def missing(self) -> FrozenSet[str]:

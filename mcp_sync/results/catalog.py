@@ -2,8 +2,9 @@
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Dict, Optional, Tuple, Type, TypeVar
+from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple, Type, TypeVar
 
+from .. import templates
 from .base import integer_field, last_modified, text_field
 from .lists import ListResult, Shape
 
@@ -73,6 +74,29 @@ class ResourceTemplate:
     description: Optional[str] = None
     mime_type: Optional[str] = None
     raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def variables(self) -> Tuple[str, ...]:
+        """The names of its variables, in its order. Needs and raises what :meth:`expand` does."""
+        return templates.variables(self.uri_template)
+
+    def expand(self, *given: Mapping[str, Any], **values: Any) -> str:
+        """Return the URI that the template makes of some values; needs the extra ``mcp-sync-client[templates]``.
+
+        ::
+
+            template.expand(path="src/main.rs")             # or, for a name that is none in Python:
+            template.expand({"owner-name": "x"})
+
+        :param given: the variables, as mappings.
+        :param values: more of them. What is None, or not given, is left out, as RFC 6570 says.
+        :raises NotSupported: if the package ``uritemplate`` is not installed.
+        :raises ValueError: if the template makes no sense, or has no variable of that name.
+        """
+        merged: Dict[str, Any] = {}
+        for mapping in given + (values,):
+            merged.update(mapping)
+        return templates.expand(self.uri_template, merged)
 
     @classmethod
     def from_wire(cls, raw: Any) -> Optional["ResourceTemplate"]:

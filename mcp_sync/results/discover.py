@@ -1,7 +1,7 @@
 """What a server says of itself: the answer to ``server/discover``."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Optional, Tuple
 
 from .._deadline import Clock
 from ..errors import ProtocolError, beginning_of
@@ -56,7 +56,13 @@ class DiscoverResult(CacheableResult):
     @property
     def can_list_changed(self) -> bool:
         """Whether it notifies of changes of the catalog (``resources.listChanged``)."""
-        return mapping_field(self.capabilities, "resources").get("listChanged") is True
+        return "resources" in self.notified_lists
+
+    @property
+    def notified_lists(self) -> FrozenSet[str]:
+        """The lists that it notifies of changes of: ``"resources"`` (the catalog), ``"tools"``, ``"prompts"``."""
+        names = ("resources", "tools", "prompts")
+        return frozenset(name for name in names if mapping_field(self.capabilities, name).get("listChanged") is True)
 
     @classmethod
     def from_wire(cls, raw: Any, started: float, received: float, started_at: float, clock: Clock) -> "DiscoverResult":

@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 ROWS: List[Set[str]] = [
     # Pure rules and values, and the few things that there is one of.
     {"_version", "elicitation", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
-    {"_deadline", "jsonrpc", "_eventstream", "tracing"},
+    {"_deadline", "jsonrpc", "_eventstream", "templates", "tracing"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
     {"results.lists", "_pending", "calling"},
@@ -31,7 +31,7 @@ ROWS: List[Set[str]] = [
     # What messages mean, and one server.
     {"eras.base"},
     {"eras"},
-    {"sessions", "tool_headers"},
+    {"sessions", "tool_headers", "schema"},
     {"negotiate"},
     {"connection"},
     {"inputs"},
@@ -58,6 +58,9 @@ PLACES: Dict[str, Tuple[str, ...]] = {
     "sseclient": ("_eventstream",),
     "cachetools": ("cache",),
     "opentelemetry": ("tracing",),
+    "jsonschema": ("schema",),
+    "referencing": ("schema",),
+    "uritemplate": ("templates",),
     "pytest": ("testing.pytest_plugin",),
 }
 
