@@ -256,6 +256,16 @@ class GuardedAdapter(HTTPAdapter):
             manager.pool_classes_by_scheme = _POOLS
         return manager
 
+    def close(self) -> None:
+        """Close the idle connections now; those in use are closed when they are given back."""
+        # urllib3 2 merely forgets its pools, and leaves their connections open while anything still refers to one.
+        for manager in [self.poolmanager] + list(self.proxy_manager.values()):
+            for key in list(manager.pools.keys()):
+                pool = manager.pools.get(key)
+                if pool is not None:
+                    pool.close()
+        super().close()
+
 
 class _SocketsOfTheParent:
     """Drops inherited sockets in a forked child: no farewell on them, since the parent still speaks through them."""

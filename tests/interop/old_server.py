@@ -15,7 +15,7 @@ from mcp_sync import Client, Command
 from mcp_sync._deadline import Deadline
 
 from .environments import clean_environ, node_environment, python_environment
-from .real_server import OFFICIAL_PYTHON, TEXTS, typescript_command
+from .real_server import OFFICIAL_PYTHON, OFFICIAL_TYPESCRIPT, TEXTS, typescript_command
 from .served import MARK, SERVERS, Served, listening, marked, pause
 
 MCP_1_30 = ("mcp-1.30", "mcp==1.30.*")
@@ -43,6 +43,7 @@ class Kind(NamedTuple):
     :param era: what the client is told of it; only where it would find out something else.
     :param sessions: whether it has sessions that can be forgotten.
     :param option: what else its program is started with.
+    :param face: what distinguishes it, for people, where its version and its transport do not.
     """
 
     program: str
@@ -53,20 +54,24 @@ class Kind(NamedTuple):
     era: str = "auto"
     sessions: bool = True
     option: Optional[str] = None
+    face: str = ""
 
+
+_SUBSCRIBING = {"option": "--subscribe", "face": "subscriptions added"}
+_LEGACY = {"era": "legacy", "face": '``era="legacy"``'}
 
 KINDS = {
     "mcp-1.30-http": Kind("fastmcp", MCP_1_30, "http", "2025-11-25", "poll"),
     "mcp-1.30-stdio": Kind("fastmcp", MCP_1_30, "stdio", "2025-11-25", "poll"),
-    "mcp-1.30-subscribing-http": Kind("fastmcp", MCP_1_30, "http", "2025-11-25", "subscribe", option="--subscribe"),
-    "mcp-1.30-subscribing-stdio": Kind("fastmcp", MCP_1_30, "stdio", "2025-11-25", "subscribe", option="--subscribe"),
+    "mcp-1.30-subscribing-http": Kind("fastmcp", MCP_1_30, "http", "2025-11-25", "subscribe", **_SUBSCRIBING),
+    "mcp-1.30-subscribing-stdio": Kind("fastmcp", MCP_1_30, "stdio", "2025-11-25", "subscribe", **_SUBSCRIBING),
     "mcp-1.8-http": Kind("fastmcp", MCP_1_8, "http", "2024-11-05", "poll"),
     "mcp-1.2-sse": Kind("fastmcp", MCP_1_2, "sse", "2024-11-05", "poll"),
     "mcp-1.2-stdio": Kind("fastmcp", MCP_1_2, "stdio", "2024-11-05", "poll", "legacy"),
-    "mcp-2.3-legacy-http": Kind("mcpserver", OFFICIAL_PYTHON, "http", "2025-11-25", "poll", "legacy"),
+    "mcp-2.3-legacy-http": Kind("mcpserver", OFFICIAL_PYTHON, "http", "2025-11-25", "poll", **_LEGACY),
     "mcp-2.3-stdio": Kind("mcpserver", OFFICIAL_PYTHON, "stdio", "2026-07-28", "listen", sessions=False),
-    "typescript-legacy-http": Kind("typescript", (), "http", "2025-11-25", "poll", "legacy", sessions=False),
-    "typescript-stdio": Kind("typescript", (), "stdio", "2026-07-28", "listen", sessions=False),
+    "typescript-legacy-http": Kind("typescript", OFFICIAL_TYPESCRIPT, "http", "2025-11-25", "poll", sessions=False, **_LEGACY),
+    "typescript-stdio": Kind("typescript", OFFICIAL_TYPESCRIPT, "stdio", "2026-07-28", "listen", sessions=False),
     "everything-http": Kind("everything", EVERYTHING, "http", "2025-11-25", "subscribe"),
     "everything-sse": Kind("everything", EVERYTHING, "sse", "2025-11-25", "subscribe"),
     "everything-stdio": Kind("everything", EVERYTHING, "stdio", "2025-11-25", "subscribe"),

@@ -23,11 +23,21 @@ TEXTS = {
 LISTED = [uri for uri in TEXTS if uri != GUIDE]
 
 DEAF_KIND = "fastmcp"
-LISTENING_KINDS = ["official-python", "fastmcp-listening", "official-typescript"]
-KINDS = LISTENING_KINDS + [DEAF_KIND]
-
+FASTMCP = ("fastmcp", "fastmcp==4.2.*")
 OFFICIAL_PYTHON = ("official-python", "mcp==2.3.*")
 OFFICIAL_TYPESCRIPT = ("official-typescript", "@modelcontextprotocol/server@2.4.0", "zod@^4.2.0")
+
+#: The environment of each.
+PACKAGES = {
+    "official-python": OFFICIAL_PYTHON,
+    "fastmcp-listening": FASTMCP,
+    "official-typescript": OFFICIAL_TYPESCRIPT,
+    DEAF_KIND: FASTMCP,
+}
+#: What distinguishes it, for people, where its version does not.
+FACES = {"fastmcp-listening": "listening added"}
+KINDS = list(PACKAGES)
+LISTENING_KINDS = [kind for kind in KINDS if kind != DEAF_KIND]
 
 
 def typescript_command(directory, *arguments):
@@ -60,10 +70,10 @@ class RealServer(Served):
         arguments = [str(self.port), str(self.state)]
         if self.kind == "official-typescript":
             return typescript_command(self.directory, *arguments)
+        python = str(python_environment(*PACKAGES[self.kind]))
         if self.kind == "official-python":
-            return [str(python_environment(*OFFICIAL_PYTHON)), str(SERVERS / "official_python.py")] + arguments
-        python = python_environment("fastmcp", "fastmcp==4.2.*")
-        return [str(python), str(SERVERS / "fastmcp_server.py")] + arguments + (["--listen"] if self.listens else [])
+            return [python, str(SERVERS / "official_python.py")] + arguments
+        return [python, str(SERVERS / "fastmcp_server.py")] + arguments + (["--listen"] if self.listens else [])
 
     def _knock(self):
         wire.call(self.url, "server/discover")

@@ -90,6 +90,12 @@ def test_every_kind_of_server_is_looked_at():
     assert sorted(OVER_STDIO) == sorted(kinds(transport="stdio"))
 
 
+def test_those_that_are_kept_current_by_subscriptions_are_those_that_let_themselves_be_subscribed_to():
+    facts = dict(OVER_HTTP, **OVER_STDIO)
+    subscribing = {kind for kind in facts if facts[kind].subscribes}
+    assert subscribing == {kind for kind in kinds(keeping="subscribe") if KINDS[kind].transport != "sse"}
+
+
 def code(answer) -> Optional[int]:
     return answer["error"]["code"] if "error" in answer else None
 

@@ -11,10 +11,10 @@ from mcp_sync import Client, Command, State
 from .following import LIMIT, Changes, eventually
 from .old_server import KINDS, OFTEN, OldServer
 from .real_server import CONFIG, RealServer
+from .wire import REVISION as MODERN
 
 pytestmark = pytest.mark.interop
 
-MODERN = "2026-07-28"
 PAIRS = [
     ("official-python", "mcp-1.30-subscribing-http"),
     ("official-typescript", "mcp-1.30-http"),

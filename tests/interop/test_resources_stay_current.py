@@ -14,6 +14,7 @@ from mcp_sync import Client, NotSupported, ResourceNotFound, ResourceUpdated, St
 
 from .following import LIMIT, Changes, Late, Program, eventually
 from .real_server import CONFIG, GUIDE, LISTED, MISSING, README, SLOW, TEXTS
+from .wire import REVISION
 
 pytestmark = pytest.mark.interop
 
@@ -55,7 +56,8 @@ def watching(client, server, *uris, **options):
 def test_discover_says_who_the_server_is_and_what_it_can(real_server):
     with connected(real_server) as client:
         found = client.discover()
-    assert "2026-07-28" in found.supported_versions
+        assert client.protocol_version == REVISION
+    assert REVISION in found.supported_versions
     assert found.server_info.name.startswith("interop-")
     assert found.instructions == "Documents that change while you look at them."
     assert found.capabilities["resources"] == {"subscribe": real_server.listens, "listChanged": real_server.listens}

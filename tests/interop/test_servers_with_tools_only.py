@@ -6,71 +6,45 @@ eras, and has a catalog with nothing in it. What a client can do with them is to
 to say clearly that they have no resources, to call their tools, and to leave nothing of them.
 """
 import json
-import uuid
 
 import pytest
 
-from mcp_sync import Client, Command, NotSupported, RequestTimeout, ResourceNotFound
+from mcp_sync import Client, NotSupported, RequestTimeout, ResourceNotFound
 
-from .environments import node_environment, python_environment
 from .old_server import call_tool
-from .served import MARK, exists, marked
+from .served import exists
+from .tool_server import PROGRAMS, ToolServer
 
 pytestmark = pytest.mark.interop
 
 NOTHING = "docs://service/config"
 
 
-class Tools:
-    """A server that a client starts.
-
-    :param argv: its command.
-    """
-
-    def __init__(self, *argv):
-        self.mark = uuid.uuid4().hex
-        self.command = Command(argv, env={"PYTHONPATH": None, "PYTHONWARNINGS": None, MARK: self.mark})
-
-    def pids(self):
-        return marked(self.mark)
-
-
-def time_server(*packages):
-    return Tools(str(python_environment("server-time", *packages)), "-m", "mcp_server_time", "--local-timezone", "UTC")
-
-
 @pytest.fixture
-def time_of_2025():
-    return time_server("mcp-server-time==2025.*", "mcp<2", "tzdata")
-
-
-@pytest.fixture
-def time_of_today():
-    return time_server("mcp-server-time==2026.10.19", "tzdata")
+def time_of_today(tmp_path):
+    return ToolServer("time of today", tmp_path)
 
 
 @pytest.fixture
 def filesystem(tmp_path):
-    node, modules = node_environment("server-filesystem", "@modelcontextprotocol/server-filesystem@2026.8.31")
-    script = modules / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js"
-    return Tools(str(node), str(script), str(tmp_path))
+    return ToolServer("filesystem", tmp_path)
 
 
-@pytest.fixture(params=["time_of_2025", "filesystem"])
-def without_resources(request):
-    return request.getfixturevalue(request.param)
+@pytest.fixture(params=[name for name in PROGRAMS if not PROGRAMS[name].has_resources])
+def without_resources(request, tmp_path):
+    return ToolServer(request.param, tmp_path)
 
 
-@pytest.fixture(params=["time_of_2025", "time_of_today", "filesystem"])
-def any_of_them(request):
-    return request.getfixturevalue(request.param)
+@pytest.fixture(params=list(PROGRAMS))
+def any_of_them(request, tmp_path):
+    return ToolServer(request.param, tmp_path)
 
 
 def test_what_is_asked_of_a_server_without_resources_is_an_error_that_names_it(without_resources):
     with Client(without_resources.command) as client:
         assert "resources" not in client.discover().capabilities
         assert "tools" in client.discover().capabilities
-        assert client.protocol_version == "2025-11-25"
+        assert client.protocol_version == without_resources.program.revision
         with pytest.raises(NotSupported, match="does not know resources/list"):
             client.list_resources()
         with pytest.raises(NotSupported, match="does not know resources/templates/list"):
@@ -89,7 +63,7 @@ def test_a_watch_of_a_server_without_resources_says_why_it_is_not_current(withou
 def test_the_time_server_of_today_has_a_catalog_with_nothing_in_it(time_of_today):
     with Client(time_of_today.command, poll_interval=0.2) as client, client.watch(NOTHING, catalog=True) as watch:
         assert client.discover().server_info.name == "mcp-time"
-        assert client.protocol_version == "2026-07-28"
+        assert client.protocol_version == time_of_today.program.revision
         assert list(client.list_resources()) == list(client.list_resource_templates()) == []
         with pytest.raises(ResourceNotFound):
             client.read_resource(NOTHING)

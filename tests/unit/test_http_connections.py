@@ -150,6 +150,22 @@ def test_calls_at_the_same_time_use_several_connections_and_get_their_own_answer
         door.close()
 
 
+@pytest.mark.parametrize("auth", [None, lambda request: request], ids=["none", "callable"])
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_what_lies_idle_is_closed_with_its_transport_and_not_when_it_is_collected(auth: Any, tls: bool) -> None:
+    def script(peer: Peer) -> None:
+        peer.send(with_length(peer.request()))
+        peer.wait_gone()
+
+    with RawServer(script, tls=server_context() if tls else None) as server:
+        door = transport(server.url, auth=auth, verify=certificate()[0])
+        with door.exchange(reading(), Deadline(BOUND)) as exchange:  # which refers to the pool from here on
+            assert len(list(exchange)) == 1
+        assert server.connections == 1
+        door.close()
+        server.wait_gone()
+
+
 # -- not used again ----------------------------------------------------------------------------------------------------
 
 
