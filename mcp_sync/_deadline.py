@@ -51,14 +51,22 @@ class Deadline:
     :param timeout: seconds from now, or None for no limit.
     :param what: what is being waited for, for the message of the error.
     :param clock: seconds, never going back.
+    :param option: what it was set by, for the same message.
     """
 
-    __slots__ = ("timeout", "what", "_clock", "_end")
+    __slots__ = ("timeout", "what", "_clock", "_end", "_option")
 
-    def __init__(self, timeout: Optional[float], what: str = "the request", clock: Clock = monotonic) -> None:
+    def __init__(
+        self,
+        timeout: Optional[float],
+        what: str = "the request",
+        clock: Clock = monotonic,
+        option: str = "timeout=",
+    ) -> None:
         self.timeout = timeout = bounded(timeout)
         self.what = what
         self._clock = clock
+        self._option = option
         self._end = None if timeout is None else clock() + timeout
 
     def remaining(self) -> Optional[float]:
@@ -82,6 +90,6 @@ class Deadline:
     def error(self, may_have_run: bool = True) -> RequestTimeout:
         """Return the exception that says that this deadline passed."""
         return RequestTimeout(
-            "%s took longer than its limit of %g s (timeout=)" % (self.what, self.timeout or 0.0),
+            "%s took longer than its limit of %g s (%s)" % (self.what, self.timeout or 0.0, self._option),
             may_have_run=may_have_run,
         )

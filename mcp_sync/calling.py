@@ -16,7 +16,7 @@ from .errors import Cancelled, beginning_of
 from .jsonrpc import Notification
 from .transports.base import Exchange
 
-__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress"]
+__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "Raised", "pause"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -24,6 +24,21 @@ _log = logging.getLogger("mcp_sync")
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+#: How long nobody looks whether a pause is still to be made, in seconds.
+_GLANCE = 0.1
+
+
+class Raised(Exception):
+    """Carries what a function of the user's raised through code that must not take it for an error of the server's: such a
+    function may have called this or another server. Never reaches a user: the client unpacks it.
+
+    :param error: what was raised.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -272,12 +287,15 @@ class Attempt:
         exchange.limit(self.deadline)
 
     def notified(self, message: Notification, exchange: Exchange) -> None:
-        """Tell whom it concerns what came before the answer."""
+        """Tell whom it concerns what came before the answer.
+
+        :raises Raised: if the user's function fails.
+        """
         if message.method == "notifications/progress":
             self._progressed(message, exchange)
         elif message.method == "notifications/message":
             if self.options.on_log is not None:
-                self.options.on_log(LogMessage.from_wire(message.params))
+                self._tell(self.options.on_log, LogMessage.from_wire(message.params))
         else:
             _log.debug("skipped %s before the answer to %s", beginning_of(message.method), self._what)
 
@@ -291,5 +309,26 @@ class Attempt:
             _log.debug("skipped a progress notice of %s: %s", self._what, beginning_of(message.params))
             return
         self._reached = progress.progress
-        self.options.on_progress(progress)
+        self._tell(self.options.on_progress, progress)
         self.renew(exchange)
+
+    @staticmethod
+    def _tell(function: Callable[[Any], Any], what: Any) -> None:
+        try:
+            function(what)
+        except Exception as error:
+            raise Raised(error) from error
+
+
+def pause(seconds: Optional[float], cancellation: Optional[Cancellation], over: Callable[[], bool]) -> None:
+    """Wait, but no longer than until the call is cancelled or its connection is over.
+
+    :param seconds: how long at most; None for no limit.
+    :param over: whether there is nothing to wait for any more.
+    """
+    deadline = Deadline(seconds)
+    idle = threading.Event()
+    while not deadline.expired and not over():
+        wait = idle.wait if cancellation is None else cancellation.wait
+        if wait(deadline.shorter(_GLANCE)):
+            return

@@ -3,17 +3,16 @@
 See the specification, basic/patterns/mrtr.
 """
 
-import threading
 from typing import Any, Dict, Optional
 
 from ._backoff import Backoff
 from ._deadline import Deadline
-from .calling import Attempt, CallOptions
+from .calling import Attempt, CallOptions, Raised, pause
 from .connection import Connection
 from .errors import InputRequired, MCPSyncError, ProtocolError
 from .inputs import Inputs
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "limit_of"]
 
 
 class Calls:
@@ -29,21 +28,24 @@ class Calls:
         self._inputs = inputs
         self._max_rounds = max_rounds
 
-    def request(self, method: str, params: Dict[str, Any], options: CallOptions) -> Dict[str, Any]:
+    def request(
+        self, method: str, params: Dict[str, Any], options: CallOptions, limit: Optional[Deadline] = None
+    ) -> Dict[str, Any]:
         """Make one request.
 
+        :param limit: for all of it, if that began before; otherwise ``max_timeout`` from now on.
         :returns: the ``result``, as the server sent it.
+        :raises Raised: with what a function of the user's raised.
         :raises InputRequired: if it asks for what nobody here can give, or never stops to ask.
         :raises Cancelled: if it was cancelled.
         :raises RequestTimeout: if the answer did not come in time.
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
-        return self._rounds(method, params, options, Deadline(options.max_timeout, _named(method, params)), None)
+        return self._rounds(method, params, options, limit or limit_of(method, params, options), None)
 
     def go_on(self, asked: InputRequired, params: Dict[str, Any], options: CallOptions) -> Dict[str, Any]:
         """As :meth:`request`, where the first try was made elsewhere and brought ``asked``."""
-        limit = Deadline(options.max_timeout, _named(asked.method, params))
-        return self._rounds(asked.method, params, options, limit, asked)
+        return self._rounds(asked.method, params, options, limit_of(asked.method, params, options), asked)
 
     def _rounds(
         self, method: str, params: Dict[str, Any], options: CallOptions, limit: Deadline, asked: Optional[InputRequired]
@@ -79,8 +81,13 @@ class Calls:
                 raise ProtocolError("the server asks for input before it answers %s, and does not say for what" % asked.method)
             # It only wants to be asked again; but not in a circle without a pause.
             wait = limit.shorter(pauses.next())
-            (options.cancellation.wait if options.cancellation is not None else threading.Event().wait)(wait)
-        responses = self._inputs.answer(asked)
+            pause(wait, options.cancellation, lambda: self.connection.closed)
+        try:
+            responses = self._inputs.answer(asked)
+        except Exception as error:
+            if error is asked:
+                raise
+            raise Raised(error) from error
         if options.cancellation is not None:
             options.cancellation.raise_if_cancelled(limit.what)
         if limit.expired:
@@ -105,6 +112,11 @@ class Calls:
             raise
         finally:
             attempt.over()
+
+
+def limit_of(method: str, params: Dict[str, Any], options: CallOptions) -> Deadline:
+    """Return the absolute limit of a request that begins now."""
+    return Deadline(options.max_timeout, _named(method, params), option="max_timeout=")
 
 
 def _named(method: str, params: Dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
-from .calling import CallOptions, Cancellation, LogMessage, Progress
+from .calling import CallOptions, Cancellation, LogMessage, Progress, Raised
 from .calls import Calls
 from .connection import Connection
 from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported
@@ -624,10 +624,14 @@ class Client:
         self._upkeep.revive()
         try:
             return call()
+        except Raised as raised:
+            failed = raised.error
         except MCPSyncError as error:
             if self._closed and not isinstance(error, (ClientClosed, Cancelled)):
                 raise ClientClosed("the client was closed during the call") from error
             raise
+        # Here, and not where it was caught, so that nothing of ours becomes its context.
+        raise failed
 
     def _check_open(self) -> None:
         if self._closed:

@@ -71,6 +71,11 @@ class Connection:
         _fork.register(self)
 
     @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    @property
     def protocol_version(self) -> str:
         """The revision that is spoken; until a first answer, the newest that is known here."""
         session = self._session
@@ -103,8 +108,12 @@ class Connection:
         self, method: str, asked: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt]
     ) -> Dict[str, Any]:
         # A read may be made once more for each thing that can have happened since the last one.
-        left = {"gone", "lost", "other"} if method in _READS and "inputResponses" not in asked else set()
+        left = {"unsent"}
+        if method in _READS and "inputResponses" not in asked:
+            left |= {"gone", "lost", "other"}
         while True:
+            if attempt is not None:
+                deadline = attempt.deadline  # a user may have been asked in the meantime
             session, result = self._settled(method, asked, deadline, attempt is None)
             if result is not None:
                 return result
@@ -112,9 +121,12 @@ class Connection:
                 return session.call(method, asked, deadline, attempt)
             except SessionGone as gone:
                 self._forget(session)
-                if "gone" not in left:
+                lost = gone.__cause__
+                # What went with its channel before anything was said on it is no repetition.
+                why = "unsent" if isinstance(lost, ChannelLost) and not lost.sent and "unsent" in left else "gone"
+                if why not in left:
                     raise self._not_repeated(gone, method) from gone
-                left.remove("gone")
+                left.remove(why)
             except UnsupportedVersion as refused:
                 # Refused before anything was done, so that even what is not to be done twice is sent again.
                 session = self._other_version(session, refused, deadline)

@@ -3,9 +3,12 @@
 See the specification, client/elicitation.
 """
 
+import math
 from typing import Any, Dict, List, Mapping, Optional
 
-__all__ = ["defaults", "elicited", "problems"]
+from .errors import beginning_of
+
+__all__ = ["defaults", "elicited", "mode_of", "problems"]
 
 _ACTIONS = ("accept", "decline", "cancel")
 
@@ -32,10 +35,19 @@ def elicited(params: Mapping[str, Any], answer: Any) -> Dict[str, Any]:
     else:
         whole, given = {"action": "accept"}, answer
     schema = params.get("requestedSchema")
-    form = isinstance(schema, Mapping) and params.get("mode", "form") == "form"
-    if whole["action"] == "accept" and (form or isinstance(given, Mapping)):
+    form = isinstance(schema, Mapping) and mode_of(params) == "form"
+    if whole["action"] == "accept" and (form or (isinstance(given, Mapping) and given)):
         whole["content"] = _filled_in(schema if isinstance(schema, Mapping) else {}, given if isinstance(given, Mapping) else {})
     return whole
+
+
+def mode_of(params: Mapping[str, Any]) -> str:
+    """Return in which mode the user is asked; a form if the server does not say.
+
+    :param params: of the server's request.
+    """
+    mode = params.get("mode")
+    return mode if isinstance(mode, str) else "form"
 
 
 def _filled_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -47,12 +59,14 @@ def _filled_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> Dict[str,
 
 
 def defaults(schema: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the values that a form begins with.
+    """Return the values that a form begins with: those that their own fields take.
 
     :param schema: ``requestedSchema`` of the request.
     """
     return {
-        name: field["default"] for name, field in _fields(schema).items() if isinstance(field, Mapping) and "default" in field
+        name: field["default"]
+        for name, field in _fields(schema).items()
+        if isinstance(field, Mapping) and "default" in field and _problem(field, field["default"]) is None
     }
 
 
@@ -66,7 +80,7 @@ def problems(schema: Mapping[str, Any], content: Mapping[str, Any]) -> List[str]
     required = schema.get("required")
     wrong = []
     for name in required if isinstance(required, list) else []:
-        if name not in content:
+        if isinstance(name, str) and name not in content:
             wrong.append("%s is missing" % name)
     for name, value in content.items():
         field = fields.get(name)
@@ -89,30 +103,30 @@ def _problem(field: Mapping[str, Any], value: Any) -> Optional[str]:
     # A choice of texts; other types have none, but a server that sends one means it.
     options = _options(field)
     if options is not None and value not in options:
-        return "is none of %s: %r" % (", ".join(map(str, options)), value)
+        return "is none of %s: %s" % (_any_of(options), _shown(value))
     if kind == "string":
         if not isinstance(value, str):
-            return "has to be a text: %r" % (value,)
+            return "has to be a text: %s" % _shown(value)
         return _limits_problem(field, len(value), "minLength", "maxLength", "characters")
     if kind == "boolean":
-        return None if isinstance(value, bool) else "has to be true or false: %r" % (value,)
+        return None if isinstance(value, bool) else "has to be true or false: %s" % _shown(value)
     if kind in ("number", "integer"):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return "has to be a number: %r" % (value,)
+        if not _is_number(value):
+            return "has to be a number: %s" % _shown(value)
         if kind == "integer" and value != int(value):
-            return "has to be a whole number: %r" % (value,)
+            return "has to be a whole number: %s" % _shown(value)
         return _limits_problem(field, value, "minimum", "maximum", "")
     return None
 
 
 def _choices_problem(field: Mapping[str, Any], value: Any) -> Optional[str]:
     if not isinstance(value, (list, tuple)):
-        return "has to be a list: %r" % (value,)
+        return "has to be a list: %s" % _shown(value)
     items = field.get("items")
     options = _options(items) if isinstance(items, Mapping) else None
     for each in value:
         if options is not None and each not in options:
-            return "has one that is none of %s: %r" % (", ".join(map(str, options)), each)
+            return "has one that is none of %s: %s" % (_any_of(options), _shown(each))
     return _limits_problem(field, len(value), "minItems", "maxItems", "choices")
 
 
@@ -129,9 +143,25 @@ def _options(field: Mapping[str, Any]) -> Optional[List[Any]]:
 
 
 def _limits_problem(field: Mapping[str, Any], size: float, least: str, most: str, of_what: str) -> Optional[str]:
-    low, high = field.get(least), field.get(most)
-    if isinstance(low, (int, float)) and size < low:
+    low: Any = field.get(least)
+    high: Any = field.get(most)
+    if _is_number(low) and size < low:
         return "has to be at least %s %s, not %s" % (low, of_what, size) if of_what else "has to be at least %s: %s" % (low, size)
-    if isinstance(high, (int, float)) and size > high:
+    if _is_number(high) and size > high:
         return "has to be at most %s %s, not %s" % (high, of_what, size) if of_what else "has to be at most %s: %s" % (high, size)
     return None
+
+
+def _is_number(value: Any) -> bool:
+    # What is not finite has no form in JSON.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _any_of(options: List[Any]) -> str:
+    return beginning_of(", ".join(map(str, options)))
+
+
+def _shown(value: Any) -> str:
+    return beginning_of(repr(value))

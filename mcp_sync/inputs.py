@@ -6,7 +6,7 @@ See the specification, basic/patterns/mrtr, client/elicitation, client/sampling,
 
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
-from .elicitation import elicited
+from .elicitation import elicited, mode_of
 from .errors import InputRequired, ProtocolError, beginning_of
 
 __all__ = ["Handler", "Inputs", "Root"]
@@ -81,8 +81,7 @@ class Inputs:
         if not isinstance(method, str):
             raise ProtocolError("the server asks for an input that makes no sense: %s" % beginning_of(request))
         handler = self.handlers.get(method)
-        mode = _params(request).get("mode", "form")
-        if handler is None or (method == _ELICIT and mode not in self._modes):
+        if handler is None or (method == _ELICIT and mode_of(_params(request)) not in self._modes):
             raise asked
         return handler
 

@@ -8,8 +8,8 @@ from typing import Any, Dict, Mapping, Optional, Union, cast
 
 from ._deadline import Deadline
 from .calling import CallOptions
-from .calls import Calls
-from .errors import MCPSyncError, NotSupported, ServerError, beginning_of
+from .calls import Calls, limit_of
+from .errors import MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
 from .jsonrpc import HEADER_MISMATCH, METHOD_NOT_FOUND
 from .reads import TOOLS, Reads
 from .results import (
@@ -52,19 +52,20 @@ class Tools:
         params: Dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = dict(arguments)
-        tool = self._tool(name, options, validate)
+        limit = limit_of("tools/call", params, options)
+        tool = self._tool(name, options, limit, validate)
         try:
-            raw = self._request(params, tool, options)
+            raw = self._request(params, tool, options, limit)
         except ServerError as error:
             if error.code != HEADER_MISMATCH or not self._mirrors:
                 raise
             # Refused before anything was done. The tool is not what it was when the list was read, or was not in it.
             _log.info("%s; listing the tools again", error)
             try:
-                tool = _found(self._listed(options, refresh=True), name)
+                listed = self._listed(options, limit, refresh=True)
             except MCPSyncError as failed:
                 raise error from failed
-            raw = self._request(params, tool, options)
+            raw = self._request(params, _found(listed, name), options, limit)
         return raw
 
     def result(self, name: str, raw: Dict[str, Any], validate: bool) -> CallToolResult:
@@ -108,13 +109,17 @@ class Tools:
         connection = self._calls.connection
         return not connection.is_legacy and not connection.transport.shared_channel
 
-    def _request(self, params: Dict[str, Any], tool: Optional[Tool], options: CallOptions) -> Dict[str, Any]:
+    def _request(
+        self, params: Dict[str, Any], tool: Optional[Tool], options: CallOptions, limit: Deadline
+    ) -> Dict[str, Any]:
         headers = headers_for(tool, params.get("arguments")) if tool is not None and self._mirrors else {}
-        return self._known_method("tools/call", params, options.with_headers(headers) if headers else options)
+        return self._known_method("tools/call", params, options.with_headers(headers) if headers else options, limit)
 
-    def _known_method(self, method: str, params: Dict[str, Any], options: CallOptions) -> Dict[str, Any]:
+    def _known_method(
+        self, method: str, params: Dict[str, Any], options: CallOptions, limit: Optional[Deadline] = None
+    ) -> Dict[str, Any]:
         try:
-            return self._calls.request(method, params, options)
+            return self._calls.request(method, params, options, limit)
         except ServerError as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
@@ -123,7 +128,7 @@ class Tools:
                 % (self._calls.connection.transport.where, method)
             ) from error
 
-    def _tool(self, name: str, options: CallOptions, needed: bool) -> Optional[Tool]:
+    def _tool(self, name: str, options: CallOptions, limit: Deadline, needed: bool) -> Optional[Tool]:
         """Return what is known of a tool. Its definition says which headers a call needs, so that it has to be known; but not
         to be new: the server refuses a call whose headers are those of another day.
 
@@ -136,12 +141,12 @@ class Tools:
                 return found
         connection = self._calls.connection
         if not connection.transport.shared_channel:
-            connection.settle(self._deadline(options))
+            connection.settle(_sooner(options, limit))
         if known is not None or not (needed or self._mirrors):
             return None
         try:
-            listed = self._listed(options)
-        except (ServerError, NotSupported) as error:
+            listed = self._listed(options, limit)
+        except (ServerError, ProtocolError, NotSupported) as error:
             _log.debug("%s is called without its definition: %s", beginning_of(name), error)
             return None
         return _found(listed, name)
@@ -150,11 +155,15 @@ class Tools:
         known = self._reads.peek(TOOLS)
         return None if known is None else cast(ListToolsResult, known.value).find(name)
 
-    def _listed(self, options: CallOptions, refresh: bool = False) -> ListToolsResult:
-        return cast(ListToolsResult, self._reads.get(TOOLS, self._deadline(options), refresh).result)
+    def _listed(self, options: CallOptions, limit: Deadline, refresh: bool = False) -> ListToolsResult:
+        return cast(ListToolsResult, self._reads.get(TOOLS, _sooner(options, limit), refresh).result)
 
-    def _deadline(self, options: CallOptions) -> Deadline:
-        return Deadline(options.timeout, "the list of tools")
+
+def _sooner(options: CallOptions, limit: Deadline) -> Deadline:
+    left = limit.remaining()
+    if left is not None and (options.timeout is None or left < options.timeout):
+        return limit
+    return Deadline(options.timeout, "the list of tools")
 
 
 def _found(listed: ListToolsResult, name: str) -> Optional[Tool]:

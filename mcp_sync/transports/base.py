@@ -16,6 +16,9 @@ Received = Union[Message, ProtocolError]
 class ChannelLost(TransportError):
     """The channel that a message was meant for is no more, and another has taken its place. Never reaches a user."""
 
+    #: Whether the message was sent all the same, to a server that did not know what to do with it.
+    sent = False
+
 
 class Outgoing(NamedTuple):
     """A message on its way out.

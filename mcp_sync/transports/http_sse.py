@@ -311,9 +311,11 @@ class HTTPSSE(Transport):
         if body.status in (404, 410) or (body.status == 400 and "session" in told.lower()):
             # The address is the stream's own: if it is unknown, so is the stream.
             channel.lose()
-            return ChannelLost(
+            lost = ChannelLost(
                 "%s does not know this client's stream any more: %s" % (self.where, told), may_have_run=False
             )
+            lost.sent = True
+            return lost
         return refusal
 
     def _take_answer(self, channel: _Channel, body: Body) -> None:

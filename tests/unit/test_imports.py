@@ -17,8 +17,8 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 #: one folder may import each other, as long as there is no circle.
 ROWS: List[Set[str]] = [
     # Pure rules and values, and the few things that there is one of.
-    {"_version", "elicitation", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
-    {"_deadline", "jsonrpc", "_eventstream", "templates", "tracing"},
+    {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
+    {"_deadline", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
     {"results.lists", "_pending", "calling"},
