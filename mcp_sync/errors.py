@@ -246,6 +246,17 @@ class TaskNotFound(ServerError):
         self.task_id = task_id
 
 
+class ToolError(MCPSyncError):
+    """A tool was called, and says that it failed: see :meth:`mcp_sync.CallToolResult.raise_for_error`.
+
+    :param result: all that it answered (:class:`mcp_sync.CallToolResult`).
+    """
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class InputRequired(MCPSyncError):
     """The server answered ``input_required`` and nothing here can give that input.
 
