@@ -11,6 +11,7 @@
      |    +-- MessageTooLarge                      longer than the client is willing to hold
      +-- ServerError                           a JSON-RPC error
      |    +-- ResourceNotFound                     the resource does not exist (any more)
+     |    +-- TaskNotFound                         the task does not exist (any more)
      +-- ToolError                             a tool was called, and says that it failed
      +-- InputRequired                         the server asks for input that nobody here can give
      +-- Cancelled                             this program cancelled the call
@@ -225,6 +226,26 @@ class ResourceNotFound(ServerError):
         self.uri = uri
 
 
+class TaskNotFound(ServerError):
+    """The server knows no such task, or not any more: it keeps them only for a time of its choice.
+
+    :param task_id: the id that was asked for.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        data: Any = None,
+        status: Optional[int] = None,
+        retry_after: Optional[float] = None,
+        task_id: str = ""
+    ) -> None:
+        super().__init__(message, code=code, data=data, status=status, retry_after=retry_after)
+        self.task_id = task_id
+
+
 class ToolError(MCPSyncError):
     """A tool was called, and says that it failed: see :meth:`mcp_sync.CallToolResult.raise_for_error`.
 
@@ -246,6 +267,8 @@ class InputRequired(MCPSyncError):
     :param params: its parameters, without earlier answers.
     :param input_requests: what it asks for, by the server's own identifiers: objects with ``method`` and ``params``.
     :param request_state: the opaque text to hand back with the answers, or None.
+    :param task: the task that asks, as :meth:`mcp_sync.TaskHandle.to_dict` gives it, if it is one: then the answers go to
+        :meth:`mcp_sync.TaskHandle.update`. None otherwise.
     """
 
     def __init__(
@@ -255,13 +278,15 @@ class InputRequired(MCPSyncError):
         method: str = "",
         params: Optional[Mapping[str, Any]] = None,
         input_requests: Optional[Mapping[str, Any]] = None,
-        request_state: Optional[str] = None
+        request_state: Optional[str] = None,
+        task: Optional[Mapping[str, Any]] = None
     ) -> None:
         super().__init__(message)
         self.method = method
         self.params = dict(params or {})
         self.input_requests = dict(input_requests or {})
         self.request_state = request_state
+        self.task = None if task is None else dict(task)
 
 
 class StaleError(MCPSyncError):

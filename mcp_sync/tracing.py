@@ -100,7 +100,9 @@ def _opentelemetry() -> Optional[_API]:
     global _found, _unusable
     if _found is None and not _unusable:
         try:
-            from opentelemetry import context, propagate, trace
+            import opentelemetry.context as context
+            import opentelemetry.propagate as propagate
+            import opentelemetry.trace as trace
 
             # A tracer that is got before the program has set its provider becomes that provider's later.
             _found = _API(trace, context, propagate, trace.get_tracer("mcp_sync", __version__))

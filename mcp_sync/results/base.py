@@ -26,6 +26,7 @@ __all__ = [
     "last_modified",
     "list_field",
     "mapping_field",
+    "moment",
     "object_field",
     "text_field",
 ]
@@ -87,13 +88,13 @@ _MOMENT = re.compile(
 )
 
 
-def last_modified(raw: _Raw) -> Optional[datetime.datetime]:
-    """Read ``annotations.lastModified`` (ISO 8601; UTC if it does not say); None if absent or unreadable."""
-    match = _MOMENT.fullmatch((text_field(mapping_field(raw, "annotations"), "lastModified") or "").strip())
+def moment(text: Optional[str]) -> Optional[datetime.datetime]:
+    """Read a date and time (ISO 8601; UTC if it does not say); None if absent or unreadable."""
+    match = _MOMENT.fullmatch((text or "").strip())
     if match is None:
         return None
     day, minute, second, fraction, _, hours, minutes = match.groups()
-    moment = "%sT%s%s.%s%s:%s" % (
+    written = "%sT%s%s.%s%s:%s" % (
         day,
         minute or "00:00",
         second or ":00",
@@ -102,9 +103,14 @@ def last_modified(raw: _Raw) -> Optional[datetime.datetime]:
         minutes or "00",
     )
     try:
-        return datetime.datetime.fromisoformat(moment)
+        return datetime.datetime.fromisoformat(written)
     except ValueError:
         return None
+
+
+def last_modified(raw: _Raw) -> Optional[datetime.datetime]:
+    """Read ``annotations.lastModified``; None if absent or unreadable."""
+    return moment(text_field(mapping_field(raw, "annotations"), "lastModified"))
 
 
 _ResultT = TypeVar("_ResultT", bound="CacheableResult")

@@ -37,7 +37,7 @@ ROWS: List[Set[str]] = [
     {"inputs"},
     {"calls"},
     {"reads"},
-    {"tools"},
+    {"tools", "tasks"},
     # What keeps resources current.
     {"reader", "refresher", "watch", "listening"},
     {"notifier"},
