@@ -83,7 +83,9 @@ class Client:
     :param on_sampling: answers ``sampling/createMessage``: a function from its parameters to the protocol's result.
     :param on_elicitation: answers ``elicitation/create``: a function from its parameters to the values of the form; what it
         leaves out is taken from the form's defaults. True accepts the form as it is, None declines, and the protocol's own
-        result is sent unchanged. These functions run in the thread of the call that the server asks in, or in one of their
+        result is sent unchanged. One that raises :class:`InputRequired` leaves the answer to whoever made the call: it raises
+        one that can be resumed later (a legacy server, which waits for the answer, is told that the form was dismissed).
+        These functions run in the thread of the call that the server asks in, or in one of their
         own if a legacy server asks unprompted.
     :param elicitation_modes: what ``on_elicitation`` can do: ``"form"``, ``"url"``, or both.
     :param input_required_max_rounds: how often a server may ask for input before it answers one request.

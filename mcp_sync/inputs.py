@@ -45,42 +45,50 @@ class Inputs:
         self._modes = tuple(elicitation_modes)
         if not self._modes or any(mode not in _MODES for mode in self._modes):
             raise ValueError('elicitation_modes are "form" and "url", not %r' % (self._modes,))
-        #: From method to the function that answers with a whole result.
-        self.handlers: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {}
+        # From method to the function that answers with a whole result.
+        self._handlers: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {}
         #: What the server is told that the client can do.
         self.capabilities: Dict[str, Any] = {}
         if listed:
-            self.handlers[_ROOTS] = lambda params: {"roots": listed}
+            self._handlers[_ROOTS] = lambda params: {"roots": listed}
             self.capabilities["roots"] = {}
         if on_sampling is not None:
             sample: Handler = on_sampling
-            self.handlers[_SAMPLE] = lambda params: _whole(sample(params), "on_sampling")
+            self._handlers[_SAMPLE] = lambda params: _whole(sample(params), "on_sampling")
             self.capabilities["sampling"] = {}
         if on_elicitation is not None:
             elicit: Handler = on_elicitation
-            self.handlers[_ELICIT] = lambda params: elicited(params, elicit(params))
+            self._handlers[_ELICIT] = lambda params: elicited(params, elicit(params))
             # An empty object means forms, and is all that revisions before 2025-11-25 know.
             self.capabilities["elicitation"] = {} if self._modes == ("form",) else {mode: {} for mode in self._modes}
+        #: The same functions for a legacy server, which waits for each answer.
+        self.handlers: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = dict(self._handlers)
+        if _ELICIT in self._handlers:
+            self.handlers[_ELICIT] = _dismissed_if_left(self._handlers[_ELICIT])
 
     def answer(self, asked: InputRequired) -> Dict[str, Any]:
         """Answer all that a server asks for, together.
 
         :param asked: what it asks for.
         :returns: the answers, by the server's own identifiers.
-        :raises InputRequired: the same, if there is something that nobody can answer; then nobody was asked.
+        :raises InputRequired: the same, if there is something that nobody can answer (then nobody was asked), or if one who is
+            asked leaves it to whoever made the call, by raising another.
         :raises ProtocolError: if it makes no sense.
         """
         requests = asked.input_requests
         if len(requests) > _MAX_REQUESTS:
             raise ProtocolError("the server asks for %d inputs at once" % len(requests))
         handlers = {key: self._handler(asked, request) for key, request in requests.items()}
-        return {key: handler(_params(requests[key])) for key, handler in handlers.items()}
+        try:
+            return {key: handler(_params(requests[key])) for key, handler in handlers.items()}
+        except InputRequired as left:
+            raise asked from left
 
     def _handler(self, asked: InputRequired, request: Any) -> Callable[[Dict[str, Any]], Dict[str, Any]]:
         method = request.get("method") if isinstance(request, dict) else None
         if not isinstance(method, str):
             raise ProtocolError("the server asks for an input that makes no sense: %s" % beginning_of(request))
-        handler = self.handlers.get(method)
+        handler = self._handlers.get(method)
         if handler is None or (method == _ELICIT and mode_of(_params(request)) not in self._modes):
             raise asked
         return handler
@@ -89,6 +97,16 @@ class Inputs:
 def _params(request: Dict[str, Any]) -> Dict[str, Any]:
     params = request.get("params")
     return params if isinstance(params, dict) else {}
+
+
+def _dismissed_if_left(handler: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Callable[[Dict[str, Any]], Dict[str, Any]]:
+    def answer(params: Dict[str, Any]) -> Dict[str, Any]:
+        try:
+            return handler(params)
+        except InputRequired:
+            return {"action": "cancel"}  # it cannot be answered later
+
+    return answer
 
 
 def _whole(result: Any, whose: str) -> Dict[str, Any]:
