@@ -7,6 +7,7 @@ and answer are the server's choice, so there are limits: what would take too lon
 See the specification, server/tools: Output Schema, and basic: JSON Schema Usage.
 """
 
+import importlib.util
 import itertools
 import logging
 import math
@@ -17,7 +18,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional
 from .errors import ProtocolError, beginning_of
 from .results import CallToolResult, Tool
 
-__all__ = ["check"]
+__all__ = ["available", "check"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -82,6 +83,11 @@ class _Budget(threading.local):
 
 
 _budget = _Budget()
+
+
+def available() -> bool:
+    """Whether anything can be checked: whether jsonschema is installed."""
+    return importlib.util.find_spec("jsonschema") is not None
 
 
 def check(tool: Tool, result: CallToolResult) -> None:

@@ -6,6 +6,7 @@ See the specification, server/tools, server/prompts, server/utilities/completion
 import logging
 from typing import Any, Dict, Mapping, Optional, Union, cast
 
+from . import schema
 from ._deadline import Deadline
 from .calling import CallOptions
 from .calls import Calls, limit_of
@@ -53,7 +54,7 @@ class Tools:
         if arguments is not None:
             params["arguments"] = dict(arguments)
         limit = limit_of("tools/call", params, options)
-        tool = self._tool(name, options, limit, validate)
+        tool = self._tool(name, options, limit, validate and schema.available())
         try:
             raw = self._request(params, tool, options, limit)
         except ServerError as error:
@@ -77,7 +78,7 @@ class Tools:
         if validate and not result.is_error:
             tool = self._known(name)
             if tool is not None:
-                pass
+                schema.check(tool, result)
         return result
 
     def prompt(self, name: str, arguments: Optional[Mapping[str, str]], options: CallOptions) -> GetPromptResult:

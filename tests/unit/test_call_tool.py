@@ -233,7 +233,6 @@ def test_elsewhere_there_are_no_such_headers(kind: str) -> None:
         assert client.call_tool("place", {"region": "north"}).text == "none"
 
 
-
 def refuse_the_region(arguments: Any, call: Any) -> str:
     if call.headers.get("Mcp-Param-Region") != arguments["region"]:
         raise Refusal(-32020, "the header and the body differ", http_status=400)

@@ -1,6 +1,6 @@
 """What a user answers to a form: defaults filled in, and checked before it is sent, whatever the schema is."""
 
-from typing import Any, Dict, Mapping
+from typing import Any, Dict
 
 import pytest
 
