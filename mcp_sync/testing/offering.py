@@ -130,8 +130,7 @@ class Offering(Holdings):
 
     def _notify_task(self, task: Task) -> None:
         for stream in self._streams.all():
-            if stream.principal == task.request.principal:
-                stream.notify_task(task.id, task.detail())
+            stream.notify_task(task.id, task.detail())
 
     def notify_tools_list_changed(self, times: int = 1) -> None:
         """Tell those who listen for it that the list of tools has changed.

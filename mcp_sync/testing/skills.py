@@ -106,7 +106,7 @@ class Skills:
                 name, slash, _ = inner[len(start):].partition("/")
                 child = start + name
                 found[child] = {"uri": child, "name": name, "mimeType": "inode/directory"} if slash else description
-        if not found or not isinstance(uri, str):
+        if not found:
             raise Refusal(INVALID_PARAMS, "{} is not a directory resource".format(uri))
         return list(found.items())
 

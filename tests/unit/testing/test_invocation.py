@@ -3,12 +3,16 @@
 import http.client
 import json
 import threading
+import time
 
 import pytest
 from embedded_client import LIMIT, META, headers_for, message
 from talking import WAYS, Talk, serving
 
 from mcp_sync.testing import Server
+from mcp_sync.testing.invocation import Cancelled
+from mcp_sync.testing.turns import Turn
+from mcp_sync.testing.waiting import Waiting
 
 TOKEN = {"progressToken": "p1"}
 LEVEL = "io.modelcontextprotocol/logLevel"
@@ -331,6 +335,108 @@ def test_a_function_that_tells_progress_for_ever_ends_with_its_client(server, ta
     client.call("work", meta=TOKEN)
     client.close()
     assert ended.wait(LIMIT)
+
+
+def test_a_function_may_look_now_and_then_instead_of_waiting(server, talk, way):
+    ended = threading.Event()
+
+    def work(arguments, call):
+        call.progress(1)
+        end = time.monotonic() + LIMIT
+        while not call.cancelled.is_set():
+            assert time.monotonic() < end
+        ended.set()
+        return "late"
+
+    server.add_tool("work", work)
+    client = talk(server, way)
+    client.call("work", meta=TOKEN)
+    client.cancel()
+    assert ended.wait(LIMIT)
+
+
+def test_others_hear_of_a_cancellation_while_the_function_does_something_else(server, talk, way):
+    if way == "modern http":
+        pytest.skip("the end of a connection is noticed by its own thread only")
+    go, calls = threading.Event(), []
+
+    def work(arguments, call):
+        assert not call.cancelled.is_set()
+        calls.append(call)
+        call.progress(1)
+        return str(go.wait(LIMIT * 2))
+
+    server.add_tool("work", work)
+    client = talk(server, way)
+    client.call("work", meta=TOKEN)
+    client.cancel()
+    assert calls[0].cancelled.wait(LIMIT)
+    go.set()
+
+
+def test_others_hear_that_the_client_of_a_held_answer_is_gone(talk):
+    calls = []
+
+    def work(arguments, call):
+        assert not call.cancelled.is_set()
+        calls.append(call)
+        call.progress(1)
+        return ""
+
+    with serving("modern http") as server:
+        server.add_tool("work", work)
+        client = talk(server, "modern http")
+        with server.hold("tools/call", at="answer") as gate:
+            client.call("work", meta=TOKEN)
+            gate.wait_reached()
+            client.cancel()
+            assert calls[0].cancelled.wait(LIMIT)
+
+
+def test_what_is_over_is_not_cancelled_afterwards(legacy):
+    calls = []
+
+    def work(arguments, call):
+        assert not call.cancelled.is_set()
+        calls.append(call)
+        return ""
+
+    with Server(eras=["legacy"]) as server:
+        server.add_tool("work", work)
+        peer = legacy(server)
+        connection = peer.connect()
+        for number in (1, 2):
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work"}}
+            connection.request("POST", server.path, json.dumps(body).encode("ascii"), peer.headers())
+            assert b'"content"' in connection.getresponse().read()
+            peer.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    assert not any(call.cancelled.is_set() for call in calls)
+
+
+class Woken(Waiting):
+    """Where a thread is woken by who asks for the end, before that one has said so otherwise."""
+
+    closing = False
+
+    def wake(self):
+        raise NotImplementedError
+
+    ask_close = ask_reset = wake
+
+    def wait(self, timeout=None):
+        assert not self.closing, "nobody will wake it again"
+        self.closing = True
+
+
+def test_who_is_woken_for_the_end_does_not_wait_again():
+    assert Cancelled(Woken()).wait(LIMIT)
+
+
+def test_an_end_that_was_asked_for_before_is_told_at_once():
+    turn, end = Turn(), threading.Event()
+    turn.ask_close()
+    turn.tell_end(end)
+    assert end.is_set()
 
 
 def test_a_function_is_ended_by_the_end_of_the_server(server, talk, way):

@@ -67,6 +67,7 @@ def test_a_skill_may_be_unlisted_or_lie_or_be_gone(server, call):
     assert call(server, "skills/list").result["skills"] == []
     assert call(server, "skills/get", {"uri": ROOT + "/SKILL.md"}).result["skill"] == {"odd": 1}
     assert call(server, "resources/read", {"uri": ROOT + "/SKILL.md"}).result["contents"][0]["text"] == "no frontmatter"
+    assert call(server, "skills/get", {"uri": ROOT + "/OTHER.md"}).error["code"] == -32602
     server.remove_skill(ROOT)
     for uri in (ROOT + "/SKILL.md", ROOT, 7):
         assert call(server, "skills/get", {"uri": uri}).error["code"] == -32602

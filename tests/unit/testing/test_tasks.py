@@ -328,6 +328,7 @@ def test_those_who_listen_for_a_task_are_told_all_of_it(server, make):
     server.wait_for_streams(1)
     other.complete("unheard")
     one.ask({"sure": ELICIT})
+    caller.call("tasks/update", {"taskId": one.id, "inputResponses": {"unasked": YES}})
     one.complete("done")
     asked, done = listener.take(2)
     assert asked["method"] == "notifications/tasks" and asked["params"]["_meta"] == {SUBSCRIPTION: 9}
