@@ -14,12 +14,13 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``errors``, ``_worker``, ``_fork``, ``_deadline``, ``_backoff``: the error tree; the only thread maker; the only at-fork hook;
   one deadline carried through many steps; how long to wait before trying again.
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
-* ``tracing``: requests as spans of OpenTelemetry, in a program that uses it.
+* ``tracing``: requests as spans of OpenTelemetry, in a program that uses it. ``templates``: expansion of URI templates.
 * ``_eventstream``, ``_pending``, ``transports``: how messages move.
 * ``cache``: entries, sequence, floor, generation, single flight; knows no protocol and no network.
 * ``calling``: what goes along with one request: progress, cancellation, limits.
 * ``eras``, ``sessions``, ``negotiate``, ``connection``: what messages mean; speaking with a server once it is known how; finding
   that out; one server.
+* ``tool_headers``, ``schema``: which arguments of a tool are repeated in headers; whether its answers are what it promised.
 * ``elicitation``, ``inputs``, ``calls``: what a user answers; who answers what a server asks for; one request to its end.
 * ``reads``: what can be read, and the one way to read it, through the cache.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read

@@ -6,7 +6,7 @@ Where things are, from the bottom up; a file imports only from those before it:
 * ``output``: standard output and the log; text made fit for a terminal; tables;
 * ``waiting``: how to wait so that Ctrl-C is heard; signals;
 * ``arguments``: the options and the help;
-* ``once``: the commands ``info``, ``list`` and ``read``;
+* ``once``, ``listing``: the commands ``info`` and ``read``; the command ``list``;
 * ``watched``, ``lines``, ``screen``, ``board``, ``watching``: the command ``watch``;
 * ``telling``: the command ``demo``;
 * ``program``: :func:`main`, from the arguments to the exit code.

@@ -38,6 +38,7 @@ examples:
 examples:
   mcp-sync list https://docs.example.com/mcp
   mcp-sync list --templates https://docs.example.com/mcp
+  mcp-sync list --tools https://docs.example.com/mcp
   mcp-sync list --json https://docs.example.com/mcp | jq -r '.resources[].uri'
 
 On a terminal, long cells are shortened in the middle; elsewhere they are whole.""",
@@ -203,7 +204,14 @@ def _add_info(command: Parser) -> None:
 
 def _add_list(command: Parser) -> None:
     _add_server(command)
-    command.add_argument("--templates", action="store_true", help="list the templates of resources instead")
+    kinds = command.add_mutually_exclusive_group()
+    for name, what in (
+        ("templates", "the templates of resources"),
+        ("tools", "the tools, with their arguments ([optional])"),
+        ("prompts", "the prompts, likewise"),
+    ):
+        kinds.add_argument("--" + name, action="store_const", dest="kind", const=name, help="list %s instead" % what)
+    command.set_defaults(kind="resources")
     _add_common(command, "print one JSON document")
 
 
@@ -244,7 +252,7 @@ def _add_demo(command: Parser) -> None:
 
 _COMMANDS = (
     ("info", "show what a server says of itself, and whether it tells of changes", _add_info),
-    ("list", "list the resources of a server", _add_list),
+    ("list", "list the resources, tools or prompts of a server", _add_list),
     ("read", "print what resources hold", _add_read),
     ("watch", "follow resources while they change", _add_watch),
     ("demo", "see it work, against a server that comes with it", _add_demo),

@@ -1,23 +1,17 @@
-"""The commands that ask once: ``info``, ``list`` and ``read``."""
+"""The commands ``info`` and ``read``."""
 
 import argparse
 import base64
-import datetime
 import functools
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from ..client import Client
 from ..results import BlobResourceContents, Contents, DiscoverResult, ReadResourceResult
 from .exits import OK, USAGE
-from .output import Output, clean, complain, table
+from .output import Output, clean, complain, iso, table
 from .waiting import interruptibly
 
-__all__ = ["info", "list_", "read"]
-
-
-def iso(moment: Optional[datetime.datetime]) -> Optional[str]:
-    """Return a moment as JSON has it."""
-    return None if moment is None else moment.isoformat()
+__all__ = ["info", "read"]
 
 
 # -- info --------------------------------------------------------------------------------------------------------------
@@ -78,57 +72,6 @@ def _notifies(found: DiscoverResult) -> str:
     if found.can_list_changed:
         return "of the catalog, not of resources: a watch polls those"
     return "no: a watch polls"
-
-
-# -- list --------------------------------------------------------------------------------------------------------------
-
-
-def list_(client: Client, arguments: argparse.Namespace, output: Output) -> int:
-    """``mcp-sync list``."""
-    document: Dict[str, Any] = {"url": client.where}
-    if arguments.templates:
-        templates = interruptibly(client.list_resource_templates)
-        what, heading = "templates", ["URI TEMPLATE", "NAME", "TYPE"]
-        document.update(version=templates.version, read_at=iso(templates.read_at))
-        document["resource_templates"] = [
-            {
-                "uri_template": item.uri_template,
-                "name": item.name,
-                "title": item.title,
-                "description": item.description,
-                "mime_type": item.mime_type,
-            }
-            for item in templates
-        ]
-        rows = [[item.uri_template, item.title or item.name, item.mime_type or ""] for item in templates]
-    else:
-        catalog = interruptibly(client.list_resources)
-        what, heading = "resources", ["URI", "NAME", "TYPE", "SIZE"]
-        document.update(version=catalog.version, read_at=iso(catalog.read_at))
-        document["resources"] = [
-            {
-                "uri": item.uri,
-                "name": item.name,
-                "title": item.title,
-                "description": item.description,
-                "mime_type": item.mime_type,
-                "size": item.size,
-                "last_modified": iso(item.last_modified),
-            }
-            for item in catalog
-        ]
-        rows = [
-            [item.uri, item.title or item.name, item.mime_type or "", "" if item.size is None else str(item.size)]
-            for item in catalog
-        ]
-    if arguments.json:
-        output.document(document)
-    elif rows:
-        cells = [heading] + [[clean(cell) for cell in row] for row in rows]
-        output.lines(table(cells, [3], output.size[0] if output.is_terminal else None, output.mark))
-    else:
-        complain("the server lists no %s" % what)
-    return OK
 
 
 # -- read --------------------------------------------------------------------------------------------------------------

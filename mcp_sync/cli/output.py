@@ -7,6 +7,7 @@ does.
 
 import collections
 import contextlib
+import datetime
 import errno
 import json
 import logging
@@ -17,7 +18,7 @@ import sys
 import unicodedata
 from typing import IO, Any, Callable, Deque, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-__all__ = ["Log", "Output", "clean", "complain", "shorten", "table", "width"]
+__all__ = ["Log", "Output", "clean", "complain", "iso", "shorten", "table", "width"]
 
 
 def clean(text: str) -> str:
@@ -25,6 +26,11 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def iso(moment: Optional[datetime.datetime]) -> Optional[str]:
+    """Return a moment as JSON has it."""
+    return None if moment is None else moment.isoformat()
 
 
 def width(text: str) -> int:

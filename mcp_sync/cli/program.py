@@ -14,7 +14,8 @@ from ..errors import MCPSyncError
 from ..transports.stdio import Command
 from . import exits
 from .arguments import complain_of_usage, credentials_of, parse
-from .once import info, list_, read
+from .listing import list_
+from .once import info, read
 from .output import Log, Output, complain
 from .telling import demo
 from .waiting import Terminated, terminable

@@ -163,10 +163,50 @@ def test_list_shows_templates_when_asked_to(server: Server, capsys: Any) -> None
     assert json.loads(capsys.readouterr().out)["resource_templates"][0]["uri_template"] == "docs://{name}/page"
 
 
-def test_an_empty_list_prints_nothing_but_a_word_on_standard_error(capsys: Any) -> None:
-    with Server() as server:
-        assert run("list", server.url) == 0
-    assert capsys.readouterr() == ("", "mcp-sync: the server lists no resources\n")
+def test_list_shows_tools_with_their_arguments_when_asked_to(server: Server, capsys: Any) -> None:
+    schema = {"type": "object", "properties": {"query": {}, "limit": {}}, "required": ["query"]}
+    server.add_tool("search", str, description="\nFinds things.\nSlowly.", input_schema=schema, output_schema={"type": "array"})
+    server.add_tool("odd", str, title="The odd", raw={"name": "odd\x1b[2J", "inputSchema": {"properties": 7, "required": {}}})
+    assert run("list", "--tools", server.url) == 0
+    rows = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["NAME", "ARGUMENTS", "DESCRIPTION"], ["search", "query [limit]", "Finds things."], ["odd\\x1b[2J"]]
+    assert run("list", "--tools", "--json", server.url) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert set(listed) == {"url", "version", "read_at", "tools"}
+    assert listed["tools"][0] == {
+        "name": "search",
+        "title": None,
+        "description": "\nFinds things.\nSlowly.",
+        "input_schema": schema,
+        "output_schema": {"type": "array"},
+        "annotations": {},
+    }
+
+
+def test_list_shows_prompts_with_their_arguments_when_asked_to(server: Server, capsys: Any) -> None:
+    arguments = [{"name": "code", "required": True}, {"name": "style", "description": "d"}]
+    server.add_prompt("review", str, raw={"name": "review", "title": "Review it", "arguments": arguments})
+    assert run("list", "--prompts", server.url) == 0
+    assert re.split("  +", capsys.readouterr().out.splitlines()[1]) == ["review", "code [style]", "Review it"]
+    assert run("list", "--prompts", "--json", server.url) == 0
+    (prompt,) = json.loads(capsys.readouterr().out)["prompts"]
+    assert (prompt["name"], prompt["title"], prompt["description"]) == ("review", "Review it", None)
+    assert prompt["arguments"][1] == {"name": "style", "title": None, "description": "d", "required": False}
+
+
+def test_a_tool_that_cannot_be_used_is_left_out_of_the_list_and_told_of(server: Server, capsys: Any) -> None:
+    marked = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
+    server.add_tool("bad", str, input_schema=marked)
+    assert run("list", "--tools", server.url) == 0
+    out, err = capsys.readouterr()
+    assert out == "" and "bad was left out: its property a has x-mcp-header" in err and "lists no tools" in err
+
+
+@pytest.mark.parametrize("options, what", [([], "resources"), (["--templates"], "templates"), (["--tools"], "tools")])
+def test_an_empty_list_prints_nothing_but_a_word_on_standard_error(options: "List[str]", what: str, capsys: Any) -> None:
+    with Server(capabilities=["tools"]) as server:
+        assert run("list", server.url, *options) == 0
+    assert capsys.readouterr() == ("", "mcp-sync: the server lists no %s\n" % what)
 
 
 def test_what_a_server_says_cannot_move_the_cursor_or_fake_a_line(server: Server, capsys: Any) -> None:
@@ -285,6 +325,7 @@ def free_port() -> int:
         ["info", "127.0.0.1/mcp"],
         ["info", "ftp://127.0.0.1/mcp"],
         ["list", "http://127.0.0.1/mcp", "more"],
+        ["list", "http://127.0.0.1/mcp", "--tools", "--prompts"],
         ["read", "http://127.0.0.1/mcp", "docs://a", "--nonsense"],
         ["read", "--js" if sys.version_info >= (3, 8) else "--no", "http://127.0.0.1/mcp", "docs://a"],
         ["info", "--timeout", "0", "http://127.0.0.1/mcp"],
