@@ -6,17 +6,20 @@ sorts them into *shares*: one for each request in progress, and one for what bel
 
 import collections
 import copy
+import logging
 import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import MCPSyncError, ProtocolError, TransportError
+from .errors import MCPSyncError, ProtocolError, TransportError, beginning_of
 from .jsonrpc import Notification, Request, Response
 from .transports.base import Exchange, Received
 
 __all__ = ["Pending", "Share"]
+
+_log = logging.getLogger("mcp_sync")
 
 #: A share whose owner does not fetch its messages holds so many, and then fails: memory is bounded.
 _MAX_WAITING = 100000
@@ -251,6 +254,10 @@ class Pending:
         with self._lock:
             shares = self._shares_locked(message)
         if not shares:
+            if isinstance(message, Notification):
+                _log.debug("%s: ignored %s", self._where, beginning_of(message.method))
+            elif isinstance(message, Response):
+                _log.debug("%s: ignored an answer that nobody waits for (id %s)", self._where, beginning_of(message.id))
             self._unclaimed(message)
         for share in shares:
             share.put(message)

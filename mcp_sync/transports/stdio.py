@@ -21,7 +21,7 @@ from .._deadline import Deadline
 from .._pending import Pending, Share
 from .._worker import Worker
 from ..errors import MessageTooLarge, ProtocolError, TransportError, beginning_of
-from ..jsonrpc import decode, encode
+from ..jsonrpc import Request, decode, encode
 from .base import ChannelLost, Outgoing, Received, Transport
 
 __all__ = ["Command", "Stdio"]
@@ -535,6 +535,8 @@ class Stdio(Transport):
         handler = self.on_unclaimed
         if handler is not None:
             handler(message)
+        elif isinstance(message, Request):
+            _log.warning("ignored a request of the server's (%s): this revision has none", beginning_of(message.method))
 
     def _cancel(self, child: _Child, request_id: Any) -> None:
         """Tell the server that nobody waits for an answer any more."""

@@ -5,7 +5,9 @@ In each of these tests the server changes without telling anybody, so that only 
 is seen; the streams are opened again within a moment.
 """
 
-from typing import Any, Callable
+import json
+import logging
+from typing import Any, Callable, Dict
 
 import pytest
 from combinations import BOUND, CONFIG, NOTIFYING, README, Changes, client_of, settled
@@ -20,8 +22,11 @@ with_sessions = pytest.mark.parametrize(
 )
 
 
-def sees_what_the_gap_hid(server: Any, client: Client, gap: Callable[[], Any]) -> None:
-    """Let a gap happen, and look that the client comes out of it with everything as it is now."""
+def sees_what_the_gap_hid(server: Any, client: Client, gap: Callable[[], Any], ends: bool = True) -> None:
+    """Let a gap happen, and look that the client comes out of it with everything as it is now.
+
+    :param ends: whether the stream ends with it.
+    """
     changes = Changes()
     with client.watch(CONFIG, README, on_change=changes) as watch:
         settled(watch, True)
@@ -33,6 +38,7 @@ def sees_what_the_gap_hid(server: Any, client: Client, gap: Callable[[], Any]) -
         assert (change.kind, change.uri) == ("updated", CONFIG)
         settled(watch, True)
         assert watch.status.gaps > gaps
+        assert watch.status.reconnects == ends
         assert client.read_resource(CONFIG).text == "colour = red"
         # And the new stream is as good as the old one.
         server.update(README, "# Behind the gap")
@@ -58,11 +64,40 @@ def test_a_server_that_stops_and_returns_is_a_gap(server: Any, client: Client) -
     sees_what_the_gap_hid(server, client, server.restart)
 
 
+BATCH = json.dumps([{"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": CONFIG}}])
+
+
+@pytest.mark.parametrize("odd", ["{broken", BATCH], ids=["broken", "a batch"])
 @notifying
-def test_something_on_the_stream_that_cannot_be_read_may_have_been_a_notice(server: Any, client: Client) -> None:
-    broken = b"{broken\n" if isinstance(server, StdioServer) else b"event: message\ndata: {broken\n\n"
+def test_something_on_the_stream_that_cannot_be_read_may_have_been_a_notice(
+    server: Any, client: Client, odd: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = odd + "\n" if isinstance(server, StdioServer) else "event: message\ndata: %s\n\n" % odd
     send = server.write if isinstance(server, StdioServer) else server.send
-    sees_what_the_gap_hid(server, client, lambda: send(broken))
+    sees_what_the_gap_hid(server, client, lambda: send(line.encode("ascii")), ends=False)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING], "nobody is told of it"
+
+
+@notifying
+def test_what_can_be_read_and_means_nothing_here_is_no_gap_and_the_stream_lives(
+    server: Any, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mcp_sync")
+    changes = Changes()
+    with client.watch(CONFIG, on_change=changes) as watch:
+        settled(watch, True)
+        gaps = watch.status.gaps
+        for method in ("notifications/of/the/future", "notifications/message", "method/of/the/future"):
+            message: Dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": {}}
+            if not method.startswith("notifications/"):
+                message["id"] = "theirs"
+            server.send(message)
+        server.update(CONFIG, "colour = red")
+        changes.wait_for_text("colour = red")
+        assert (watch.status.gaps, watch.status.reconnects) == (gaps, 0)
+        if client.protocol_version >= "2026":  # before, requests are answered
+            assert "ignored a request of the server's (method/of/the/future)" in caplog.text
+    assert "ignored notifications/of/the/future" in caplog.text
 
 
 @pytest.mark.parametrize("status", [404, 400])

@@ -118,18 +118,25 @@ def test_a_notice_for_a_part_or_another_spelling_of_a_resource_makes_it_stale(se
 
 def test_a_read_that_began_earlier_does_not_replace_one_that_began_later(server: Any, client: Client) -> None:
     client.discover()  # from here on, every read that the server sees is one
+    looked_up, go_on = threading.Event(), threading.Event()
+
+    def late(call: Any) -> Any:
+        answer = call.proceed()
+        looked_up.set()
+        assert go_on.wait(BOUND)
+        return answer
+
     # Nobody is told of the change, so that only the order of the reads can decide.
-    with server.hold("resources/read", CONFIG, at="answer") as gate:
-        early = Late(lambda: client.read_resource(CONFIG, cache_mode="refresh").text)
-        gate.wait_reached()
+    server.inject(late, method="resources/read", uri=CONFIG, times=1)
+    early = Late(lambda: client.read_resource(CONFIG, cache_mode="refresh").text)
+    try:
+        assert looked_up.wait(BOUND)
         server.update(CONFIG, "colour = red", notify=False)
-        later = Late(lambda: client.read_resource(CONFIG, cache_mode="refresh").text)
-        gate.wait_reached(2)
-        both_were_in_flight = early.waits and later.waits
-        gate.release()
-        assert early.result() == "colour = blue"
-        assert later.result() == "colour = red"
-        assert both_were_in_flight
+        assert client.read_resource(CONFIG, cache_mode="refresh").text == "colour = red"
+        assert early.waits
+    finally:
+        go_on.set()
+    assert early.result() == "colour = blue"
     server.inject(faults.JsonRpcError(-32603, "broken"), method="resources/read", times=None)
     kept = client.read_resource(CONFIG, stale_ok=True)
     assert (kept.text, kept.stale) == ("colour = red", True)

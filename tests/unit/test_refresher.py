@@ -162,6 +162,21 @@ def test_a_poll_is_a_new_read_and_a_notice_is_content_with_a_fresh_copy(make: An
     assert bench.reads.begun[:2] == [(A, False), (A, True)]
 
 
+def test_polls_are_jittered_so_that_many_clients_do_not_come_at_the_same_moment(make: Any) -> None:
+    spans: List[Tuple[float, float]] = []
+
+    def uniform(low: float, high: float) -> float:
+        spans.append((low, high))
+        return low
+
+    bench = make(uniform=uniform)
+    bench.reads.lease(A, seconds=0.02)
+    bench.refresher.keep([A])
+    bench.refresher.soon([A])
+    bench.reads.wait(lambda: bench.reads.count(A) >= 3)
+    assert len(spans) >= 2 and all(low < high <= 1.0 for low, high in spans)
+
+
 def test_what_fails_is_tried_again_with_growing_pauses_and_what_is_gone_is_not(make: Any) -> None:
     waits: List[float] = []
 
