@@ -22,6 +22,7 @@ The map, from the bottom up; a file imports only from rows below its own:
   that out; one server.
 * ``elicitation``, ``inputs``, ``calls``: what a user answers; who answers what a server asks for; one request to its end.
 * ``reads``: what can be read, and the one way to read it, through the cache.
+* ``tools``, ``tasks``: calls of tools, and those of them that last.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
 * ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
@@ -45,6 +46,7 @@ from .errors import (
     ResourceNotFound,
     ServerError,
     StaleError,
+    TaskNotFound,
     ToolError,
     TransportError,
     UnsupportedVersion,
@@ -89,6 +91,7 @@ from .results import (
     UnknownContent,
 )
 from .status import State, Status
+from .tasks import TaskHandle
 from .transports.stdio import Command
 from .watch import Change, Held, Snapshot, Watch
 
@@ -145,6 +148,8 @@ __all__ = [
     "State",
     "Status",
     "SubscriptionFilter",
+    "TaskHandle",
+    "TaskNotFound",
     "TextContent",
     "TextResourceContents",
     "Tool",
