@@ -23,6 +23,7 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``tool_headers``, ``schema``: which arguments of a tool are repeated in headers; whether its answers are what it promised.
 * ``elicitation``, ``inputs``, ``calls``: what a user answers; who answers what a server asks for; one request to its end.
 * ``reads``: what can be read, and the one way to read it, through the cache.
+* ``tools``, ``tasks``: calls of tools, and those of them that last.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
 * ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
@@ -46,6 +47,7 @@ from .errors import (
     ResourceNotFound,
     ServerError,
     StaleError,
+    TaskNotFound,
     ToolError,
     TransportError,
     UnsupportedVersion,
@@ -90,6 +92,7 @@ from .results import (
     UnknownContent,
 )
 from .status import State, Status
+from .tasks import TaskHandle
 from .transports.stdio import Command
 from .watch import Change, Held, Snapshot, Watch
 
@@ -146,6 +149,8 @@ __all__ = [
     "State",
     "Status",
     "SubscriptionFilter",
+    "TaskHandle",
+    "TaskNotFound",
     "TextContent",
     "TextResourceContents",
     "Tool",

@@ -29,6 +29,7 @@ from .results import (
     ReadResourceResult,
 )
 from .status import Status
+from .tasks import TASKS, TaskHandle, Tasks
 from .tools import Reference, Tools
 from .transports.base import Transport
 from .transports.http_sse import HTTPSSE
@@ -192,11 +193,21 @@ class Client:
             fallback=fallback,
             handlers=self._inputs.handlers,
             capabilities=self._inputs.capabilities,
+            extensions={TASKS: {}},
             era=self._era,
         )
         self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
         self._tools = Tools(self._calls, self._reads)
+        self._tasks = Tasks(
+            lambda method, params, options: self._while_open(lambda: self._calls.request(method, params, options)),
+            self._inputs.answer,
+            lambda raw, tool: self._tools.result(tool, raw, True),
+            timeout=self._timeout,
+            max_timeout=self._max_timeout,
+            max_rounds=self._max_rounds,
+            clock=self._clock,
+        )
         name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
         self._closed = False
@@ -360,7 +371,8 @@ class Client:
     ) -> CallToolResult:
         """Call a tool. Never made a second time, unless the server has surely not carried it out.
 
-        See the specification, server/tools: Calling Tools.
+        If the server makes a task of the call, this waits for the task (see :meth:`start_tool`): ``timeout`` is then that of each
+        question how it is doing. See the specification, server/tools: Calling Tools.
 
         :param name: the tool.
         :param arguments: its arguments.
@@ -391,9 +403,51 @@ class Client:
             input_responses=input_responses,
             request_state=request_state,
             meta=meta,
+            accept_task=True,
         )
+        limit = Deadline(options.max_timeout)
         raw = self._while_open(lambda: self._tools.call(name, arguments, options, validate))
+        if raw.get("resultType") == "task":
+            raw = self._tasks.finish(self._tasks.begun(raw, name), limit.remaining(), on_progress, cancellation)
         return self._tools.result(name, raw, validate)
+
+    def start_tool(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]] = None,
+        *,
+        timeout: Optional[float] = None,
+        cancellation: Optional[Cancellation] = None,
+        input_responses: Optional[Mapping[str, Any]] = None,
+        request_state: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None
+    ) -> Union[CallToolResult, TaskHandle]:
+        """Call a tool and do not wait for it, if the server makes a task of the call: whether it does is for the server to say.
+
+        See the extension's specification (``io.modelcontextprotocol/tasks``). Options and errors as for :meth:`call_tool`.
+
+        :param cancellation: by what other threads can cancel this call; the task, once there is one, has its own ``cancel()``.
+        :returns: the task, or the result where there is none.
+        """
+        options = self._options(
+            timeout,
+            cancellation=cancellation,
+            input_responses=input_responses,
+            request_state=request_state,
+            meta=meta,
+            accept_task=True,
+        )
+        raw = self._while_open(lambda: self._tools.call(name, arguments, options, True))
+        return self._tasks.begun(raw, name) if raw.get("resultType") == "task" else self._tools.result(name, raw, True)
+
+    def task(self, task: Union[str, Mapping[str, Any], TaskHandle]) -> TaskHandle:
+        """Return the handle of a task that was begun elsewhere, or another day. Asks the server nothing.
+
+        :param task: its id, what :meth:`TaskHandle.to_dict` gave, the ``task`` of an :class:`InputRequired`, or a handle that was
+            pickled.
+        :raises ValueError: if it is none of these.
+        """
+        return self._tasks.handle(task)
 
     def get_prompt(
         self,
@@ -567,6 +621,7 @@ class Client:
             # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
             # request on a connection that nobody will close.
             client._upkeep.close()
+            client._tasks.close()
         for client in others + [self]:
             client._connection.close()
         for client in others + [self]:

@@ -40,6 +40,7 @@ __all__ = [
     "ResourceNotFound",
     "ServerError",
     "StaleError",
+    "TaskNotFound",
     "ToolError",
     "TransportError",
     "UnsupportedVersion",

@@ -25,7 +25,14 @@ _PREFIX = "io.modelcontextprotocol/"
 _SUBSCRIPTION_ID = _PREFIX + "subscriptionId"
 
 # Which parameter the Mcp-Name header repeats.
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 
 _REPEATABLE = frozenset(
     [
@@ -38,6 +45,7 @@ _REPEATABLE = frozenset(
         "prompts/get",
         "completion/complete",
         "subscriptions/listen",
+        "tasks/get",
     ]
 )
 

@@ -151,33 +151,7 @@ class Tasks(TaskOwner):
         cancellation: Optional[Cancellation],
     ) -> CallToolResult:
         """Wait for the end of a task; see :meth:`TaskHandle.wait`."""
-        event = threading.Event()
-        limit = Deadline(self._max_timeout if timeout is None else timeout, clock=self.clock)
-        pace = Pace(self._uniform)
-        waiting = Waiting(
-            handle,
-            self._answers,
-            limit,
-            self._timeout,
-            self._max_rounds,
-            pace,
-            lambda seconds: self._wait_for(event, seconds),
-            on_progress,
-            cancellation,
-        )
-        woken = cast(Any, _Woken(event))
-        with self._lock:
-            self._waiting.append(event)
-        try:
-            if cancellation is not None:
-                cancellation.attach(woken)
-            return self._read(waiting.to_the_end(self.clock), handle.name)
-        finally:
-            if cancellation is not None:
-                cancellation.detach(woken)
-            with self._lock:
-                if event in self._waiting:
-                    self._waiting.remove(event)
+        return self._read(self._end(handle, timeout, on_progress, cancellation), handle.name)
 
     def finish(
         self,
@@ -185,10 +159,13 @@ class Tasks(TaskOwner):
         timeout: Optional[float],
         on_progress: Optional[Callable[[Progress], Any]],
         cancellation: Optional[Cancellation],
-    ) -> CallToolResult:
-        """As :meth:`wait`, for a caller who knows of no task: who cancels the call cancels the task."""
+    ) -> Dict[str, Any]:
+        """As :meth:`wait`, for a caller who knows of no task: who cancels the call cancels the task.
+
+        :returns: the raw result of the call.
+        """
         try:
-            return self.wait(handle, timeout, on_progress, cancellation)
+            return self._end(handle, timeout, on_progress, cancellation)
         except Cancelled:
             if not handle.ended:
                 try:
@@ -204,6 +181,39 @@ class Tasks(TaskOwner):
             waiting = list(self._waiting)
         for event in waiting:
             event.set()
+
+    def _end(
+        self,
+        handle: TaskHandle,
+        timeout: Optional[float],
+        on_progress: Optional[Callable[[Progress], Any]],
+        cancellation: Optional[Cancellation],
+    ) -> Dict[str, Any]:
+        event = threading.Event()
+        waiting = Waiting(
+            handle,
+            self._answers,
+            Deadline(self._max_timeout if timeout is None else timeout, clock=self.clock),
+            self._timeout,
+            self._max_rounds,
+            Pace(self._uniform),
+            lambda seconds: self._wait_for(event, seconds),
+            on_progress,
+            cancellation,
+        )
+        woken = cast(Any, _Woken(event))
+        with self._lock:
+            self._waiting.append(event)
+        try:
+            if cancellation is not None:
+                cancellation.attach(woken)
+            return waiting.to_the_end(self.clock)
+        finally:
+            if cancellation is not None:
+                cancellation.detach(woken)
+            with self._lock:
+                if event in self._waiting:
+                    self._waiting.remove(event)
 
     def _wait_for(self, event: threading.Event, seconds: float) -> None:
         if not self._closed:

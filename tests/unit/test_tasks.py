@@ -508,7 +508,7 @@ class Slow:
         self.tasks = Tasks(self.request, Fake.nobody, pause=self.pause)
         self.handle = self.tasks.begun(task(pollIntervalMs=3600000), "train")
         self.way, self.cancellation = way, cancellation
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
         assert self.waiting.wait(BOUND)
 
