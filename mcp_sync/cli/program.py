@@ -14,6 +14,8 @@ from ..errors import MCPSyncError
 from ..transports.stdio import Command
 from . import exits
 from .arguments import complain_of_usage, credentials_of, parse
+from .calling import call, prompt
+from .conversation import Conversation
 from .once import info, list_, read
 from .output import Log, Output, complain
 from .telling import demo
@@ -95,6 +97,7 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
             target = Command(arguments.server_command)
             # A token in the environment is meant for whoever can use it; the child can take it from there.
             headers = {name: value for name, value in headers.items() if arguments.bearer or arguments.headers}
+        conversation = Conversation(log.traces) if arguments.command in ("call", "prompt") else None
         client = Client(
             target,
             auth=auth,
@@ -105,6 +108,8 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
             era=arguments.era,
             listen=not getattr(arguments, "no_listen", False),
             poll_interval=getattr(arguments, "poll_interval", 30.0),
+            on_elicitation=None if conversation is None else conversation.elicit,
+            elicitation_modes=("form", "url"),
             client_info={"name": "mcp-sync", "version": __version__},
         )
     except ValueError as error:
@@ -113,6 +118,8 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
     with client:
         if arguments.command == "watch":
             return watch(client, arguments, output, log)
+        if conversation is not None:
+            return {"call": call, "prompt": prompt}[arguments.command](client, arguments, output, log, conversation)
         return {"info": info, "list": list_, "read": read}[arguments.command](client, arguments, output)
 
 
