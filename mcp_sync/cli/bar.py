@@ -103,7 +103,7 @@ def _plain(fraction: float, seconds: float, columns: int, message: str) -> str:
 
 
 def _number(value: float) -> str:
-    return "%d" % value if value.is_integer() and abs(value) < 1e15 else "%.4g" % value
+    return "%d" % value if abs(value) < 1e15 and value == int(value) else "%.4g" % value
 
 
 def _time(seconds: float) -> str:

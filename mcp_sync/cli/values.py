@@ -17,6 +17,7 @@ __all__ = ["WrongArguments", "arguments_of", "choices", "json_object", "prompt_s
 _MAX_PARTS = 1000
 _MAX_ROWS = 100
 _MAX_TEXT = 300
+_MAX_PROBLEMS = 20
 
 _NONE = object()
 
@@ -37,7 +38,7 @@ class WrongArguments(Exception):
     """
 
     def __init__(self, problems: List[str]) -> None:
-        super().__init__("; ".join(problems))
+        super().__init__("; ".join(problems[:_MAX_PROBLEMS]))
 
 
 def json_object(text: str, option: str) -> Dict[str, Any]:
@@ -119,7 +120,7 @@ def _is_open(schema: Mapping[str, Any]) -> bool:
     """Whether other names than those listed are taken. By the letter they are unless the schema says no; but where names
     are listed, another is a slip of the finger."""
     more = schema.get("additionalProperties")
-    return more is True or isinstance(more, dict) or "patternProperties" in schema or "properties" not in schema
+    return more is True or isinstance(more, dict) or "patternProperties" in schema or not isinstance(schema.get("properties"), dict)
 
 
 def _typed(text: str, field: Any, schema: Mapping[str, Any]) -> Any:
