@@ -7,6 +7,9 @@ Where things are, from the bottom up; a file imports only from those before it:
 * ``waiting``: how to wait so that Ctrl-C is heard; signals;
 * ``arguments``: the options and the help;
 * ``once``, ``listing``: the commands ``info`` and ``read``; the command ``list``;
+* ``values``: arguments from what was typed; ``shown``: what tools and prompts answer, as text;
+* ``bar``, ``asking``, ``conversation``: how far a call is; what a server asks, put to the user; both during a call;
+* ``calling``: the commands ``call`` and ``prompt``;
 * ``watched``, ``lines``, ``screen``, ``board``, ``watching``: the command ``watch``;
 * ``telling``: the command ``demo``;
 * ``program``: :func:`main`, from the arguments to the exit code.

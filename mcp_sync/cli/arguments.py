@@ -9,6 +9,7 @@ from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
 from urllib.parse import unquote
 
 from .._version import __version__
+from ..calling import LOG_LEVELS
 from ..negotiate import ERAS
 from .exits import EXIT_CODES, USAGE
 from .output import complain
@@ -26,6 +27,7 @@ examples:
   mcp-sync list http://127.0.0.1:8000/mcp
   mcp-sync read http://127.0.0.1:8000/mcp docs://service/config > config.txt
   mcp-sync watch http://127.0.0.1:8000/mcp --all
+  mcp-sync call http://127.0.0.1:8000/mcp search query=colour
   mcp-sync list -- python my_server.py                       a server that speaks over stdio is started, and ended
 
 'mcp-sync COMMAND --help' tells more about each.""",
@@ -65,6 +67,29 @@ keeps it current: listening (the server tells of changes), polling (it does not,
 (not connected: changes go unnoticed until it is). Otherwise one line is printed for each change, at once: time,
 kind, URI and version, separated by tabs. Kinds: updated, removed, appeared, catalog (the list of resources changed)
 and, with --initial, current. A server that goes away is waited for, except at the start.""",
+    "call": """\
+examples:
+  mcp-sync call https://docs.example.com/mcp search query=colour limit=5
+  mcp-sync call https://docs.example.com/mcp search --arguments '{"query": "colour", "tags": ["a", "b"]}'
+  mcp-sync call https://docs.example.com/mcp search --arguments @search.json limit=10
+  mcp-sync call --json https://docs.example.com/mcp search query=colour | jq .structuredContent
+  mcp-sync call --timeout 60 --max-timeout 600 https://docs.example.com/mcp train epochs=90
+  mcp-sync call add a=1 b=2 -- python my_server.py
+
+A value is read as the tool's inputSchema says: whole numbers, numbers, true and false, lists and objects as JSON, and
+all else as text. What the tool takes is told if something is missing or unknown. The text that it answers is printed,
+and what it logs goes to standard error. Ctrl-C cancels the call; the server is told.
+
+On a terminal, progress is a line that is redrawn (a nicer one with the extra mcp-sync-client[cli]), and what the server
+asks for is asked of you. Elsewhere the exit code is 8 then; what it asks for, and how to go on, is told on standard
+error, and with --json on standard output.""",
+    "prompt": """\
+examples:
+  mcp-sync prompt https://docs.example.com/mcp review language=python
+  mcp-sync prompt https://docs.example.com/mcp review code="$(cat program.py)" | llm
+  mcp-sync prompt --json https://docs.example.com/mcp review language=python | jq -r '.messages[].content.text'
+
+The texts of its messages are printed; if there are several, each below the name of who says it.""",
     "demo": """\
 example:
   mcp-sync demo
@@ -112,9 +137,10 @@ def parse(argv: Optional[Sequence[str]]) -> argparse.Namespace:
     arguments, left = _parser().parse_known_args(texts)
     arguments.server_command = server
     wrong = None
-    # argparse takes all URIs from one place only; they may stand before and after options.
-    if hasattr(arguments, "uris") and not any(text.startswith("-") for text in left):
-        arguments.uris.extend(left)
+    # argparse takes all URIs, or values, from one place only; they may stand before and after options.
+    several = getattr(arguments, "uris", getattr(arguments, "values", None))
+    if several is not None and not any(text.startswith("-") for text in left):
+        several.extend(left)
         left = []
     if left:
         wrong = "unknown: %s" % " ".join(left)
@@ -246,6 +272,47 @@ def _add_watch(command: Parser) -> None:
     _add_common(command, "print one JSON document in one line for each change, on a terminal too")
 
 
+def _add_call(command: Parser) -> None:
+    _add_server(command)
+    command.add_argument("name", metavar="TOOL", help="the tool's name")
+    _add_values(command, "the tool")
+    _add_common(command, "print the result as the server sent it, one JSON document")
+
+
+def _add_prompt(command: Parser) -> None:
+    _add_server(command)
+    command.add_argument("name", metavar="NAME", help="the prompt's name")
+    _add_values(command, "the prompt")
+    _add_common(command, "print the result as the server sent it, one JSON document")
+
+
+def _add_values(command: Parser, what: str) -> None:
+    command.add_argument("values", metavar="NAME=VALUE", nargs="*", default=[], help="the arguments of " + what)
+    command.add_argument(
+        "--arguments", metavar="JSON", help="arguments as one object; @FILE takes them from a file, @- from standard input"
+    )
+    command.add_argument(
+        "--max-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="how long all of it may take: --timeout begins anew with each sign of progress (default: 3600)",
+    )
+    command.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        metavar="LEVEL",
+        help="what to show of the server's log: %s (default: info)" % ", ".join(LOG_LEVELS),
+    )
+    resume = command.add_argument_group("to go on after exit code 8")
+    resume.add_argument(
+        "--input-responses",
+        metavar="JSON",
+        help="what answers the server's questions, by its own identifiers: "
+        '{"KEY": {"action": "accept", "content": {...}}}, or "decline"; @FILE takes it from a file',
+    )
+    resume.add_argument("--request-state", metavar="TEXT", help="the state that came with the questions")
+
+
 def _add_demo(command: Parser) -> None:
     _add_common(command, "print one JSON document in one line for each step")
 
@@ -255,6 +322,8 @@ _COMMANDS = (
     ("list", "list the resources, tools or prompts of a server", _add_list),
     ("read", "print what resources hold", _add_read),
     ("watch", "follow resources while they change", _add_watch),
+    ("call", "call a tool, and print what it answers", _add_call),
+    ("prompt", "print a prompt, filled in", _add_prompt),
     ("demo", "see it work, against a server that comes with it", _add_demo),
 )
 

@@ -12,6 +12,7 @@ from ..errors import (
     RequestTimeout,
     ResourceNotFound,
     ServerError,
+    ToolError,
     TransportError,
     UnsupportedVersion,
 )
@@ -20,12 +21,14 @@ __all__ = [
     "CLOSED_PIPE",
     "EXIT_CODES",
     "FAILED",
+    "INPUT_REQUIRED",
     "INTERRUPTED",
     "NOT_FOUND",
     "OK",
     "REFUSED",
     "SERVER_ERROR",
     "TERMINATED",
+    "TOOL_FAILED",
     "UNREACHABLE",
     "USAGE",
     "explain",
@@ -38,6 +41,8 @@ UNREACHABLE = 3
 REFUSED = 4
 NOT_FOUND = 5
 SERVER_ERROR = 6
+TOOL_FAILED = 7
+INPUT_REQUIRED = 8
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 TERMINATED = 143
@@ -50,8 +55,10 @@ exit codes:
   2    wrong usage
   3    the server cannot be reached, or took too long
   4    the server refused the credentials (HTTP 401 or 403)
-  5    there is no such resource
+  5    there is no such resource, tool or prompt
   6    the server answered with an error, or not as the protocol says
+  7    the tool was called, and says that it failed
+  8    the server asks for input first, and nobody is there to give it
   130  ended by Ctrl-C; 143 by SIGTERM; 141 because nobody reads the output"""
 
 
@@ -82,7 +89,11 @@ def _judge(error: MCPSyncError, credentials: bool) -> Tuple[int, str]:
         return SERVER_ERROR, ""
     if isinstance(error, ProtocolError) and not isinstance(error, MessageTooLarge):
         return SERVER_ERROR, "is that the address of an MCP server?"
-    if isinstance(error, (ServerError, MessageTooLarge, InputRequired, NotSupported)):
+    if isinstance(error, ToolError):
+        return TOOL_FAILED, ""
+    if isinstance(error, InputRequired):
+        return INPUT_REQUIRED, ""
+    if isinstance(error, (ServerError, MessageTooLarge, NotSupported)):
         return SERVER_ERROR, ""
     return FAILED, ""
 

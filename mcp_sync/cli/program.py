@@ -14,6 +14,8 @@ from ..errors import MCPSyncError
 from ..transports.stdio import Command
 from . import exits
 from .arguments import complain_of_usage, credentials_of, parse
+from .calling import call, prompt
+from .conversation import Conversation
 from .listing import list_
 from .once import info, read
 from .output import Log, Output, complain
@@ -96,6 +98,7 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
             target = Command(arguments.server_command)
             # A token in the environment is meant for whoever can use it; the child can take it from there.
             headers = {name: value for name, value in headers.items() if arguments.bearer or arguments.headers}
+        conversation = Conversation(log.traces) if arguments.command in ("call", "prompt") else None
         client = Client(
             target,
             auth=auth,
@@ -106,6 +109,8 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
             era=arguments.era,
             listen=not getattr(arguments, "no_listen", False),
             poll_interval=getattr(arguments, "poll_interval", 30.0),
+            on_elicitation=None if conversation is None else conversation.elicit,
+            elicitation_modes=("form", "url"),
             client_info={"name": "mcp-sync", "version": __version__},
         )
     except ValueError as error:
@@ -114,6 +119,8 @@ def _run(arguments: argparse.Namespace, output: Output, log: Log) -> int:
     with client:
         if arguments.command == "watch":
             return watch(client, arguments, output, log)
+        if conversation is not None:
+            return {"call": call, "prompt": prompt}[arguments.command](client, arguments, output, log, conversation)
         return {"info": info, "list": list_, "read": read}[arguments.command](client, arguments, output)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Generic, Iterator, List, Optional, TypeVar
 
 from .._worker import Worker
 
-__all__ = ["SLICE", "Suspension", "Terminated", "interruptibly", "terminable"]
+__all__ = ["Begun", "SLICE", "Suspension", "Terminated", "interruptibly", "terminable"]
 
 #: The longest single wait, in seconds. Windows tells of Ctrl-C only between two waits, and no system tells of it while
 #: a host's name is looked up. It is also how soon a resized window, or a pipe that nobody reads any more, is noticed.
@@ -21,34 +21,44 @@ class Terminated(BaseException):
     """SIGTERM came."""
 
 
-class _Call(Generic[T]):
-    """What one call in another thread brought."""
+class Begun(Generic[T]):
+    """One call in another thread, and what it brings. For the thread that waits for it.
 
-    def __init__(self, call: Callable[[], T]) -> None:
+    :param call: what to call.
+    :param at_end: called in that other thread when it is over.
+    """
+
+    def __init__(self, call: Callable[[], T], at_end: Callable[[], None] = lambda: None) -> None:
         self._call = call
+        self._at_end = at_end
+        self._results: List[T] = []
+        self._error: Optional[Exception] = None
         self.ended = threading.Event()
-        self.results: List[T] = []
-        self.error: Optional[Exception] = None
+        Worker("mcp_sync-command", self._run).start()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
-            self.results.append(self._call())
+            self._results.append(self._call())
         except Exception as error:
             # Whatever it is, it belongs to the thread that waits.
-            self.error = error
+            self._error = error
         finally:
             self.ended.set()
+            self._at_end()
+
+    def result(self) -> T:
+        """Return what the call returned, or raise what it raised. Only when it has ended."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
 
 
 def interruptibly(call: Callable[[], T]) -> T:
     """Return what ``call()`` returns, or raise what it raises. Ctrl-C ends the wait, wherever the call hangs."""
-    made = _Call(call)
-    Worker("mcp_sync-command", made.run).start()
-    while not made.ended.wait(SLICE):
+    begun = Begun(call)
+    while not begun.ended.wait(SLICE):
         pass
-    if made.error is not None:
-        raise made.error
-    return made.results[0]
+    return begun.result()
 
 
 @contextlib.contextmanager

@@ -166,7 +166,7 @@ class LegacySession(Session):
 
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Let the time of the calls in progress stand still while a user is busy with a question that may be about one of them."""
+        """Let the time of the calls in progress stand still while a user is busy with a question about one of them, perhaps."""
         with self._lock:
             held = list(self._attempts)
             for attempt in held:

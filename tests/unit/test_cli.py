@@ -422,7 +422,7 @@ def test_every_error_of_the_library_has_an_exit_code_that_the_help_explains(name
     assert re.search(r"^  %d +\S" % code, EXIT_CODES, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["", "info", "list", "read", "watch", "demo"])
+@pytest.mark.parametrize("command", ["", "info", "list", "read", "watch", "call", "prompt", "demo"])
 def test_the_help_teaches_with_examples_and_exit_codes(command: str, capsys: Any) -> None:
     assert run(*command.split(), "--help") == 0
     out, err = capsys.readouterr()

@@ -61,6 +61,7 @@ PLACES: Dict[str, Tuple[str, ...]] = {
     "jsonschema": ("schema",),
     "referencing": ("schema",),
     "uritemplate": ("templates",),
+    "tqdm": ("cli.bar",),
     "pytest": ("testing.pytest_plugin",),
 }
 

@@ -1,0 +1,193 @@
+"""The commands ``call`` and ``prompt``."""
+
+import argparse
+import json
+import shlex
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from ..client import Client
+from ..errors import InputRequired, NotSupported, ServerError
+from ..results import CallToolResult, GetPromptResult
+from .arguments import complain_of_usage
+from .asking import answer_like, asked_lines
+from .conversation import Conversation
+from .exits import INPUT_REQUIRED, NOT_FOUND, OK, TOOL_FAILED, USAGE
+from .output import Log, Output, clean, complain, shorten
+from .shown import messages, shown, text_for
+from .values import WrongArguments, arguments_of, json_object, prompt_schema, suggestion, taken
+from .waiting import interruptibly
+
+__all__ = ["call", "prompt"]
+
+#: A state that is longer is not shown: nobody copies it by hand.
+_MAX_STATE = 300
+
+
+class _NotThere(Exception):
+    """There is no such tool, or no such prompt."""
+
+
+def call(client: Client, arguments: argparse.Namespace, output: Output, log: Log, conversation: Conversation) -> int:
+    """``mcp-sync call``."""
+
+    def made(values: Dict[str, Any], more: Dict[str, Any]) -> CallToolResult:
+        return client.call_tool(arguments.name, values, **more)
+
+    def tell(result: CallToolResult) -> int:
+        texts, others = shown(result.content)
+        if result.is_error:
+            lines = "\n".join(texts).strip().splitlines()[:1000] or ["it does not say why"]
+            complain("the tool %s failed: %s" % (arguments.name, lines[0]))
+            for line in lines[1:]:
+                conversation.say(clean(line))
+            return TOOL_FAILED
+        if not texts and not others and result.has_structured_content:
+            texts = [json.dumps(result.structured_content, indent=2)]
+        output.write(text_for(output, texts))
+        for other in others:
+            complain(other)
+        return OK
+
+    return _ask(client, arguments, output, log, conversation, _tool_schema, made, tell)
+
+
+def prompt(client: Client, arguments: argparse.Namespace, output: Output, log: Log, conversation: Conversation) -> int:
+    """``mcp-sync prompt``."""
+
+    def made(values: Dict[str, Any], more: Dict[str, Any]) -> GetPromptResult:
+        return client.get_prompt(arguments.name, values, **more)
+
+    def tell(result: GetPromptResult) -> int:
+        texts, others = messages(result)
+        output.write(text_for(output, texts, "\n\n"))
+        for other in others:
+            complain(other)
+        return OK
+
+    return _ask(client, arguments, output, log, conversation, _prompt_schema, made, tell)
+
+
+def _ask(
+    client: Client,
+    arguments: argparse.Namespace,
+    output: Output,
+    log: Log,
+    conversation: Conversation,
+    schema_of: Callable[[Client, str], Dict[str, Any]],
+    made: Callable[[Dict[str, Any], Dict[str, Any]], Any],
+    tell: Callable[[Any], int],
+) -> int:
+    schema: Dict[str, Any] = {}
+    try:
+        # What can be said without the server is said first.
+        given = {} if arguments.arguments is None else json_object(arguments.arguments, "--arguments")
+        responses = None
+        if arguments.input_responses is not None:
+            responses = json_object(arguments.input_responses, "--input-responses")
+        schema = interruptibly(lambda: schema_of(client, arguments.name))
+        values = arguments_of(schema, arguments.values, given)
+    except _NotThere as error:
+        complain(str(error))
+        return NOT_FOUND
+    except WrongArguments as error:
+        return _wrong(error, schema, arguments, conversation)
+    more: Dict[str, Any] = {
+        "max_timeout": arguments.max_timeout,
+        "on_progress": conversation.on_progress,
+        "on_log": conversation.on_log,
+        "log_level": arguments.log_level,
+        "cancellation": conversation.cancellation,
+        "input_responses": responses,
+        "request_state": arguments.request_state,
+    }
+    conversation.asker.where = client.where
+    if conversation.bar.works:
+        log.hold_back()  # its lines would break the one that is redrawn
+    try:
+        result = conversation.hold(lambda: made(values, more))
+    except InputRequired as asked:
+        return _asked(asked, arguments, output, conversation)
+    finally:
+        log.let_go()
+    if conversation.in_vain:
+        complain("the server asked for input, and nobody was here to answer: run this on a terminal")
+    if arguments.json:
+        output.document(result.raw)
+        return TOOL_FAILED if isinstance(result, CallToolResult) and result.is_error else OK
+    return tell(result)
+
+
+def _tool_schema(client: Client, name: str) -> Dict[str, Any]:
+    try:
+        listed = client.list_tools()
+    except (NotSupported, ServerError):
+        return {}  # it may be called all the same
+    tool = listed.find(name)
+    if tool is not None:
+        return tool.input_schema
+    if any(item.name == name for item in listed.left_out):
+        return {}  # the call says why it cannot be made
+    raise _NotThere("there is no tool %s" % _named(name, listed.names, "--tools"))
+
+
+def _prompt_schema(client: Client, name: str) -> Dict[str, Any]:
+    try:
+        listed = client.list_prompts()
+    except (NotSupported, ServerError):
+        return {}
+    found = listed.find(name)
+    if found is None:
+        raise _NotThere("there is no prompt %s" % _named(name, listed.names, "--prompts"))
+    return prompt_schema(found.arguments)
+
+
+def _named(name: str, names: Iterable[str], option: str) -> str:
+    names = list(names)
+    if not names:
+        return "%s; the server lists none" % clean(name)
+    return "%s%s ('mcp-sync list %s' shows what there is)" % (clean(name), suggestion(name, names), option)
+
+
+def _wrong(error: WrongArguments, schema: Dict[str, Any], arguments: argparse.Namespace, conversation: Conversation) -> int:
+    if not schema:
+        complain_of_usage(str(error), arguments.command)
+        return USAGE
+    lines = taken(schema, conversation.columns, conversation.mark)
+    complain("%s: %s%s" % (arguments.name, error, "" if lines else "; it takes none"))
+    if lines:
+        conversation.say("It takes:")
+        for line in lines:
+            conversation.say(line)
+    return USAGE
+
+
+def _asked(asked: InputRequired, arguments: argparse.Namespace, output: Output, conversation: Conversation) -> int:
+    """Tell what the server asks for, and how to go on."""
+    if arguments.json:
+        document: Dict[str, Any] = {"resultType": "input_required", "inputRequests": asked.input_requests}
+        if asked.request_state is not None:
+            document["requestState"] = asked.request_state
+        output.document(document)
+    complain("%s, and %s:" % (asked, _why_not(asked, conversation)))
+    for key, request in asked.input_requests.items():
+        for line in asked_lines(key, request):
+            conversation.say("  " + line)
+    conversation.say(_how_to_go_on(asked))
+    return INPUT_REQUIRED
+
+
+def _why_not(asked: InputRequired, conversation: Conversation) -> str:
+    if not conversation.interactive:
+        return "nobody is at a terminal to answer"
+    methods = {request.get("method") for request in asked.input_requests.values() if isinstance(request, dict)}
+    return "it never stops" if methods <= {"elicitation/create"} else "this program has no answer to that"
+
+
+def _how_to_go_on(asked: InputRequired) -> str:
+    example = {key: answer_like(request) for key, request in list(asked.input_requests.items())[:3]}
+    words: List[str] = ["--input-responses", shlex.quote(shorten(json.dumps(example), 500))]
+    state: Optional[str] = asked.request_state
+    if state is not None:
+        shown_state = shlex.quote(clean(state)) if len(state) <= _MAX_STATE else "'...' (with --json it is printed)"
+        words += ["--request-state", shown_state]
+    return clean("To answer, give the same command once more, with: %s" % " ".join(words))
