@@ -64,11 +64,11 @@ Where things are, from the bottom up; a file imports only from those before it:
   refuse; ``wire``: one TCP connection;
 * ``request``: what came in; ``streams``: who listens; ``resumption``: what is sent again; ``questions``, ``session``,
   ``sessions``: clients of the legacy era; ``answer``: what will go out; ``outlet``: its bytes;
-* ``call``: what a fault is; ``values``: what a function's value becomes; ``tasks``: results that come later;
-  ``invocation``: what a function of the user's can do; ``functions``: tools, prompts and completions; ``resources``:
-  what can be read; ``skills``: which of that are skills; ``param_headers``: what headers must repeat;
-  ``task_methods``, ``methods``: what the server does for
-  each method; ``modern``, ``legacy``: what the eras make of that;
+* ``call``: what a fault is; ``values``: what a function's value becomes; ``capabilities``: what a client can do;
+  ``tasks``: results that come later; ``ending``: that nobody waits any more; ``invocation``, ``runs``: what a function
+  of the user's can do; ``functions``: tools, prompts and completions;
+* ``resources``: what can be read; ``skills``: which of that are skills; ``param_headers``: what headers must repeat;
+  ``task_methods``, ``methods``: what the server does for each method; ``modern``, ``legacy``: what the eras make of it;
 * ``faults``: those that come with the package; ``control``: gates, and faults that wait; ``recorder``: what was asked;
 * ``exchange``: one request on its way, over whatever transport; ``probe``: answers to a modern request from a server
   that knows none; ``face``, ``streamable``: what answers HTTP requests; ``connection``: one HTTP connection from its

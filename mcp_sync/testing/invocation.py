@@ -5,43 +5,15 @@ client/sampling and client/elicitation of 2025-11-25 for what a server asks in t
 """
 
 import abc
-import json
 import threading
-import time
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from .call import Way
-from .protocol import (
-    LOG_LEVELS,
-    LOG_MESSAGE,
-    META_CLIENT_CAPABILITIES,
-    META_LOG_LEVEL,
-    MISSING_CAPABILITY,
-    PROGRESS,
-    Message,
-    Refusal,
-    knows_tasks,
-    missing_capabilities,
-    missing_tasks,
-    notification,
-)
+from .capabilities import missing_tasks
+from .ending import Cancelled
+from .protocol import LOG_LEVELS, LOG_MESSAGE, PROGRESS, Message, notification
 from .request import Request
-from .tasks import Task, TaskOptions, Tasks
-from .waiting import Disconnected, Waiting
-
-# What a state begins with that holds answers.
-_STATE = "answers:"
-
-
-class InputNeeded(Exception):
-    """The request is to be answered with ``resultType: "input_required"``.
-
-    :param result: that result.
-    """
-
-    def __init__(self, result: Message) -> None:
-        super().__init__(result)
-        self.result = result
+from .tasks import Task, TaskOptions
 
 
 class AskedInVain(Exception):
@@ -55,54 +27,6 @@ class AskedInVain(Exception):
         super().__init__("{}: {}".format(key, error))
         self.key = key
         self.error = error
-
-
-class Cancelled(threading.Event):
-    """Set as soon as nobody waits for the answer any more, or the server stops.
-
-    That a client has closed its HTTP connection is noticed while the thread that serves the request looks or waits here.
-
-    :param wire: where that thread waits.
-
-    Threads: any thread may call any method; it belongs to the one that made it.
-    """
-
-    def __init__(self, wire: Waiting) -> None:
-        super().__init__()
-        self._wire = wire
-        self._owner = threading.get_ident()
-        wire.tell_end(self)
-
-    def is_set(self) -> bool:
-        """Whether it is over."""
-        if threading.get_ident() == self._owner and not super().is_set():
-            self._look(0.0)
-        return super().is_set()
-
-    def wait(self, timeout: Optional[float] = None) -> bool:
-        """Wait until it is over.
-
-        :param timeout: seconds; ``None`` waits without limit.
-        :returns: whether it is over.
-        """
-        if threading.get_ident() != self._owner:
-            return super().wait(timeout)
-        end = None if timeout is None else time.monotonic() + timeout
-        while not super().is_set():
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                break
-            self._look(left)
-        return super().is_set()
-
-    def _look(self, timeout: Optional[float]) -> None:
-        try:
-            if not self._wire.closing:
-                self._wire.wait(timeout)
-        except Disconnected:
-            self.set()
-        if self._wire.closing:
-            self.set()  # who asks for the end wakes this thread before it sets the event
 
 
 class Invocation(abc.ABC):
@@ -130,8 +54,8 @@ class Invocation(abc.ABC):
         """The arguments of the tool or prompt; of a completion, what is known already; empty if there are none."""
         holder = self.request.params
         if self.request.method == "completion/complete":
-            holder = _object(holder.get("context"))
-        return _object(holder.get("arguments"))
+            holder = an_object(holder.get("context"))
+        return an_object(holder.get("arguments"))
 
     @property
     def meta(self) -> Dict[str, Any]:
@@ -151,7 +75,7 @@ class Invocation(abc.ABC):
     @property
     def input_responses(self) -> Dict[str, Any]:
         """``inputResponses`` of a request that comes again, empty if there are none (modern era)."""
-        return _object(self.request.params.get("inputResponses"))
+        return an_object(self.request.params.get("inputResponses"))
 
     @property
     def request_state(self) -> Any:
@@ -246,121 +170,6 @@ class Invocation(abc.ABC):
         """
 
 
-class ModernInvocation(Invocation):
-    """A run in the modern era.
-
-    :param tasks: where tasks are made.
-    """
-
-    def __init__(self, way: Way, checks: bool, tasks: Tasks) -> None:
-        super().__init__(way, checks)
-        self._tasks = tasks
-
-    @property
-    def knows_tasks(self) -> bool:
-        """Whether the client has said, with this request, that it knows tasks."""
-        return knows_tasks(self.meta.get(META_CLIENT_CAPABILITIES))
-
-    def create_task(self, work: Optional[Callable[["Invocation"], Any]] = None,
-                    options: TaskOptions = TaskOptions()) -> Task:
-        """A task; return it, and the request is answered with it."""
-        self.require_tasks()
-        task = self._tasks.new(self.request, options)
-        if work is not None:
-            run, invocation = work, TaskInvocation(self._way, task)
-            self._tasks.run(task, lambda: run(invocation))
-        return task
-
-    def _log_level(self) -> Optional[str]:
-        return self.meta.get(META_LOG_LEVEL)
-
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
-            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
-        """Ask the client: the function ends, and runs again with the answers."""
-        comes_again = "inputResponses" in self.request.params or "requestState" in self.request.params
-        missing = missing_capabilities(requests, self.meta.get(META_CLIENT_CAPABILITIES)) if self._checks else {}
-        if missing:
-            raise Refusal(MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": missing})
-        answers = dict(_remembered(self.request_state) if remember else {}, **self.input_responses)
-        if comes_again and all(key in answers for key in requests):
-            return {key: answers[key] for key in requests}
-        result: Message = {"resultType": "input_required"}
-        if requests:
-            result["inputRequests"] = requests
-        if remember:
-            state = _STATE + json.dumps(answers)
-        if state is not None:
-            result["requestState"] = state
-        raise InputNeeded(result)
-
-
-class LegacyInvocation(Invocation):
-    """A run in the legacy era."""
-
-    def _log_level(self) -> Optional[str]:
-        return None if self._way.session is None else self._way.session.log_level
-
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
-            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
-        """Ask the client, and wait for its answers."""
-        if on not in ("get", "post"):
-            raise ValueError('on must be "get" or "post", not {!r}'.format(on))
-        session = self._way.session
-        if session is None:
-            raise ValueError("only a request that belongs to a session can carry a request of the server's")
-        missing = missing_capabilities(requests, session.client.get("capabilities")) if self._checks else {}
-        if missing:
-            raise ValueError("the client has not said that it has {}".format(missing))
-        end = time.monotonic() + timeout
-        questions = {key: session.question(asked["method"], asked.get("params")) for key, asked in requests.items()}
-        for question in questions.values():
-            if on == "post":
-                self._say(question.message)
-            else:
-                session.send(question.message, max(0.0, end - time.monotonic()))
-        results: Dict[str, Any] = {}
-        for key, question in questions.items():
-            answer = question.wait_at(self._way.wire, max(0.0, end - time.monotonic()))
-            if "result" not in answer:
-                raise AskedInVain(key, answer.get("error"))
-            results[key] = answer["result"]
-        return results
-
-
-class TaskInvocation(Invocation):
-    """A run that is the work of a task: the request has been answered already.
-
-    :param task: the task.
-    """
-
-    def __init__(self, way: Way, task: Task) -> None:
-        super().__init__(way)
-        self.task: Task = task
-
-    def _watch(self) -> threading.Event:
-        return self.task.cancelled
-
-    def progress(self, progress: Any, total: Any = None, message: Any = None) -> None:
-        """Tasks have no progress ("Task Status Notifications"); a message becomes the status message."""
-        if message is not None:
-            self.task.tell(message)
-
-    def _log_level(self) -> Optional[str]:
-        return None  # nor log messages
-
-    def ask(self, requests: Dict[str, Message], state: Optional[str] = None, *, remember: bool = False,
-            on: str = "post", timeout: float = 5.0) -> Dict[str, Any]:
-        """Ask the client by way of the task, and wait for its answers.
-
-        :raises Disconnected: the task has been cancelled; let it pass.
-        """
-        self.task.ask(requests)
-        return self.task.wait_for_input(*requests, timeout=timeout)
-
-
-def _remembered(state: Any) -> Dict[str, Any]:
-    return _object(json.loads(state[len(_STATE):])) if isinstance(state, str) and state.startswith(_STATE) else {}
-
-
-def _object(value: Any) -> Dict[str, Any]:
+def an_object(value: Any) -> Dict[str, Any]:
+    """A value that is to be an object; an empty one in the place of anything else."""
     return value if isinstance(value, dict) else {}

@@ -6,7 +6,6 @@ Pages (revision 2025-11-25): basic/lifecycle, server/resources, basic/utilities/
 from typing import Callable, Dict, Optional
 
 from .call import Way
-from .invocation import LegacyInvocation
 from .methods import Methods, uri_of
 from .protocol import (
     INVALID_PARAMS,
@@ -20,6 +19,7 @@ from .protocol import (
     result_response,
 )
 from .request import Request
+from .runs import LegacyInvocation
 from .session import Session
 from .settings import Settings
 

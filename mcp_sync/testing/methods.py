@@ -7,11 +7,12 @@ How a result is dressed, which errors there are besides, and how changes are tol
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .functions import Functions, key_of
-from .invocation import InputNeeded, Invocation, ModernInvocation
+from .invocation import Invocation
 from .param_headers import check_param_headers
 from .protocol import INVALID_PARAMS, METHOD_NOT_FOUND, SKILLS, TASKS, Message, Refusal, page
 from .request import Request
 from .resources import Store
+from .runs import InputNeeded, ModernInvocation
 from .settings import Settings
 from .skills import Skills
 from .task_methods import TaskMethods

@@ -4,7 +4,7 @@ from typing import Any, List, Optional
 
 from .answer import Answer
 from .call import Way
-from .invocation import ModernInvocation
+from .capabilities import knows_tasks, missing_tasks
 from .methods import Hint, Methods
 from .protocol import (
     ACKNOWLEDGED,
@@ -20,13 +20,12 @@ from .protocol import (
     Refusal,
     check_level,
     check_request,
-    knows_tasks,
-    missing_tasks,
     notification,
     result_response,
 )
 from .request import Headers, Request
 from .resources import Store
+from .runs import ModernInvocation
 from .settings import Settings
 from .streams import Stream, Streams
 from .tasks import Tasks

@@ -70,10 +70,11 @@ def test_modules_import_in_one_direction():
     # The order in which the package's docstring names them.
     order = [
         "settings", "waiting", "protocol", "wire", "request", "streams", "resumption", "questions", "session",
-        "sessions", "answer", "outlet", "call", "values", "tasks", "invocation", "functions", "resources",
-        "skills", "param_headers", "task_methods", "methods", "modern", "legacy", "faults", "control", "recorder", "exchange",
-        "probe", "face", "streamable", "connection", "turns", "channel", "sse", "relay", "process", "acceptor",
-        "lifecycle", "holdings", "offering", "scripting", "server", "stdio_server", "stdio", "pytest_plugin",
+        "sessions", "answer", "outlet", "call", "values", "tasks", "capabilities", "ending", "invocation",
+        "functions", "runs", "resources", "skills", "param_headers", "task_methods", "methods", "modern", "legacy",
+        "faults", "control", "recorder", "exchange", "probe", "face", "streamable", "connection", "turns", "channel",
+        "sse", "relay", "process", "acceptor", "lifecycle", "holdings", "offering", "scripting", "server",
+        "stdio_server", "stdio", "pytest_plugin",
     ]
     present = {name[:-3] for name in os.listdir(PACKAGE) if name.endswith(".py")} - {"__init__"} | {"faults"}
     assert present == set(order)

@@ -10,7 +10,7 @@ from embedded_client import LIMIT, META, headers_for, message
 from talking import WAYS, Talk, serving
 
 from mcp_sync.testing import Server
-from mcp_sync.testing.invocation import Cancelled
+from mcp_sync.testing.ending import Cancelled
 from mcp_sync.testing.turns import Turn
 from mcp_sync.testing.waiting import Waiting
 
