@@ -205,8 +205,11 @@ def test_the_schema_of_schemas_is_at_hand() -> None:
 def test_what_is_not_in_the_schema_is_never_fetched_and_the_answer_refused(
     reference: str, named: str, monkeypatch: Any
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise AssertionError("something was to be fetched")
+    fetched: "List[Any]" = []
+
+    def refuse(*arguments: Any, **_: Any) -> Any:
+        fetched.append(arguments)  # what is raised here, others may catch
+        raise OSError("nothing is to be fetched")
 
     for name in ("socket.socket.connect", "socket.create_connection", "urllib.request.urlopen", "requests.get", "builtins.open"):
         monkeypatch.setattr(name, refuse)
@@ -217,6 +220,7 @@ def test_what_is_not_in_the_schema_is_never_fetched_and_the_answer_refused(
             check(tool(schema), answer({"a": 1}))
     finally:
         monkeypatch.undo()
+    assert fetched == []
     assert reference.strip("#/") in str(caught.value)
 
 
@@ -288,7 +292,8 @@ def test_a_schema_of_very_many_parts_is_not_used(caplog: Any) -> None:
 
 
 @needs_jsonschema
-def test_a_schema_that_doubles_at_each_step_is_given_up(caplog: Any) -> None:
+def test_a_schema_that_doubles_at_each_step_is_given_up(caplog: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(schema_file, "_MAX_STEPS", 2000)
     parts: "Dict[str, Any]" = {"d0": {"type": "integer"}}
     for number in range(40):
         below = {"$ref": "#/$defs/d%d" % number}
@@ -298,6 +303,18 @@ def test_a_schema_that_doubles_at_each_step_is_given_up(caplog: Any) -> None:
     # The limit is for each check.
     check(tool({"type": "integer"}), answer(7))
     assert len(told(caplog)) == 1
+
+
+@needs_jsonschema
+@pytest.mark.parametrize("named", [D2020, DRAFT % 7])
+def test_a_dialect_that_is_named_does_not_take_the_limits_away(named: str, caplog: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(schema_file, "_MAX_STEPS", 2000)
+    again = {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}
+    value: "Dict[str, Any]" = {}
+    for _ in range(40):
+        value = {"a": value}
+    check(tool({"$schema": named, "properties": {"a": again}}), answer(value))
+    assert len(told(caplog)) == 1 and told(caplog)[0].endswith("cannot be used: it takes too long to check")
 
 
 @needs_jsonschema
@@ -368,9 +385,10 @@ def test_a_schema_is_made_ready_once(monkeypatch: Any) -> None:
 
 
 @needs_jsonschema
-def test_threads_do_not_spend_each_other_s_time() -> None:
+def test_threads_do_not_spend_each_other_s_time(caplog: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(schema_file, "_MAX_STEPS", 20000)
     made = tool({"items": {"type": "integer"}})
-    value = answer(list(range(40000)))
+    value = answer(list(range(15000)))
     failures: "List[BaseException]" = []
     ready = threading.Barrier(4)
 
@@ -388,4 +406,4 @@ def test_threads_do_not_spend_each_other_s_time() -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert failures == []
+    assert failures == [] and told(caplog) == []

@@ -124,6 +124,8 @@ def test_lists_that_the_server_does_not_notify_of_are_polled(era: str) -> None:
             watch.wait_for_state(State.LIVE, timeout=10)
             status = watch.status
             assert (status.tools, status.prompts, status.covered, status.is_live) == ("poll", "poll", {CONFIG}, False)
+            asked = [request.params["notifications"] for request in server.requests if "notifications" in request.params]
+            assert asked == ([{"resourceSubscriptions": [CONFIG]}] if era == "modern" else [])
             for kind in ("tools", "prompts"):
                 add(server, kind, "b", notify=False)
                 assert next_change(watch, kind).added == {"b"}
