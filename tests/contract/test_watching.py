@@ -36,7 +36,7 @@ def test_changes_that_nobody_has_fetched_are_merged_into_one(server: Any, client
             seen.wait_for_text(text)
         server.update(README, "# Another")
         seen.wait_for_text("# Another")
-        fetched = watch.changes(timeout=0.2)
+        fetched = watch.changes(timeout=0)
         change = next(fetched)
         assert (change.uri, change.kind, change.merged) == (CONFIG, "updated", 2)
         assert (change.previous.text, change.current.text) == ("colour = blue", "colour = white")
@@ -58,7 +58,7 @@ def test_a_change_to_the_same_content_is_none(server: Any, client: Client, notif
         server.update(README, "# Another")
         seen.wait_for_text("# Another")
         watch.wait_until_current(timeout=BOUND)
-        assert [change.uri for change in watch.changes(timeout=0.1)] == [README]
+        assert [change.uri for change in watch.changes(timeout=0)] == [README]
 
 
 def test_the_catalog_changes_apart_from_the_contents(server: Any, client: Client, notifies: bool) -> None:
@@ -202,8 +202,8 @@ def test_more_can_be_watched_while_a_read_of_the_first_stands_still(server: Any,
 
 
 @notifying
-def test_a_hundred_resources_are_kept_current_over_one_stream(server: Any, client: Client) -> None:
-    uris = ["docs://many/%d" % number for number in range(100)]
+def test_many_resources_are_kept_current_over_one_stream(server: Any, client: Client) -> None:
+    uris = ["docs://many/%d" % number for number in range(40)]
     for uri in uris:
         server.add(uri, "first", notify=False)
     seen = Changes()
