@@ -76,6 +76,9 @@ class Share(Exchange):
         self._answered = False
         self._closed = False
         self.interrupted = False
+        #: What interrupts the sending of the message, while that lasts; and what puts off its end.
+        self.sending: Optional[Callable[[], None]] = None
+        self.sending_until: Optional[Callable[[Deadline], None]] = None
 
     def __next__(self) -> Received:
         with self._changed:
@@ -108,6 +111,17 @@ class Share(Exchange):
         with self._changed:
             self.interrupted = True
             self._changed.notify_all()
+            sending = self.sending
+        if sending is not None:
+            sending()
+
+    def put_off(self, deadline: Deadline) -> None:
+        with self._changed:
+            self._deadline = deadline
+            self._changed.notify_all()
+            until = self.sending_until
+        if until is not None:
+            until(deadline)
 
     def limit(self, deadline: Deadline, silence: Optional[float] = None, lively: Optional[float] = None) -> None:
         with self._changed:

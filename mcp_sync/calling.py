@@ -230,7 +230,8 @@ class CallOptions:
 
 
 class Attempt:
-    """One request under way, with what goes along with it. Only the thread that makes it, but for the cancellation.
+    """One request under way, with what goes along with it. Only the thread that makes it, but for the cancellation, and for
+    :meth:`hold` and :meth:`let_go`, which any thread may call, one at a time.
 
     :param options: what goes along.
     :param limit: for all attempts together.
@@ -243,6 +244,7 @@ class Attempt:
         self._exchange: Optional[Exchange] = None
         self._token: Optional[int] = None
         self._reached = -math.inf
+        self._held = 0
         self.deadline = self._from_now()
 
     def _from_now(self) -> Deadline:
@@ -267,6 +269,7 @@ class Attempt:
         """The exchange is about to be sent: from here on it can be interrupted."""
         self.over()
         self._exchange = exchange
+        self._put_off(exchange)
         if self.options.cancellation is not None:
             self.options.cancellation.attach(exchange)
 
@@ -284,7 +287,26 @@ class Attempt:
     def renew(self, exchange: Exchange) -> None:
         """Begin the time for the answer anew: somebody was busy with it."""
         self.deadline = self._from_now()
-        exchange.limit(self.deadline)
+        self._put_off(exchange)
+
+    def hold(self) -> None:
+        """Let the time for the answer stand still, but for the absolute limit, until :meth:`let_go` was called as often."""
+        self._held += 1
+        self._put_off(self._exchange)
+
+    def let_go(self) -> None:
+        self._held -= 1
+        self.deadline = self._from_now()
+        self._put_off(self._exchange)
+
+    def _put_off(self, exchange: Optional[Exchange]) -> None:
+        if exchange is not None:
+            exchange.put_off(self.deadline)
+        # Looked at last, since another thread may have come between.
+        if self._held:
+            self.deadline = self._limit
+            if exchange is not None:
+                exchange.put_off(self.deadline)
 
     def notified(self, message: Notification, exchange: Exchange) -> None:
         """Tell whom it concerns what came before the answer.

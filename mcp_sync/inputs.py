@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
 from .elicitation import elicited, mode_of
 from .errors import InputRequired, ProtocolError, beginning_of
+from .sessions import InvalidParams
 
 __all__ = ["Handler", "Inputs", "Root"]
 
@@ -58,7 +59,7 @@ class Inputs:
             self.capabilities["sampling"] = {}
         if on_elicitation is not None:
             elicit: Handler = on_elicitation
-            self._handlers[_ELICIT] = lambda params: elicited(params, elicit(params))
+            self._handlers[_ELICIT] = lambda params: self._elicited(params, elicit)
             # An empty object means forms, and is all that revisions before 2025-11-25 know.
             self.capabilities["elicitation"] = {} if self._modes == ("form",) else {mode: {} for mode in self._modes}
         #: The same functions for a legacy server, which waits for each answer.
@@ -83,6 +84,11 @@ class Inputs:
             return {key: handler(_params(requests[key])) for key, handler in handlers.items()}
         except InputRequired as left:
             raise asked from left
+
+    def _elicited(self, params: Dict[str, Any], elicit: Handler) -> Dict[str, Any]:
+        if mode_of(params) not in self._modes:
+            raise InvalidParams("this client does not answer in the mode %s" % beginning_of(mode_of(params)))
+        return elicited(params, elicit(params))
 
     def _handler(self, asked: InputRequired, request: Any) -> Callable[[Dict[str, Any]], Dict[str, Any]]:
         method = request.get("method") if isinstance(request, dict) else None

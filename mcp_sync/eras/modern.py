@@ -92,7 +92,9 @@ class Modern(Era):
         if named_by is not None and isinstance(params.get(named_by), str):
             headers["Mcp-Name"] = header_value(params[named_by])
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": whole}
-        return Outgoing(message, headers, method in _REPEATABLE)
+        # What goes on with what a user has answered is no mere read.
+        repeatable = method in _REPEATABLE and "inputResponses" not in params
+        return Outgoing(message, headers, repeatable)
 
     def listen(self, request_id: int, wanted: SubscriptionFilter) -> Outgoing:
         """Return the message that opens a stream of notices."""

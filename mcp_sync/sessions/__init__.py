@@ -3,8 +3,8 @@
 ``base.py`` says what a session is; ``answering.py`` is how a legacy server's own requests are answered.
 """
 
-from .base import Handlers, Session, SessionGone, Stream, speaks_of_no_session
+from .base import Handlers, InvalidParams, Session, SessionGone, Stream, speaks_of_no_session
 from .legacy import LegacySession
 from .modern import ModernSession
 
-__all__ = ["Handlers", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream", "speaks_of_no_session"]
+__all__ = ["Handlers", "InvalidParams", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream", "speaks_of_no_session"]

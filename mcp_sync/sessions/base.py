@@ -13,7 +13,7 @@ from ..jsonrpc import FOREIGN, SAME, Request, Response, classify_id
 from ..notices import Notice, SubscriptionFilter
 from ..transports.base import Exchange, Outgoing, Transport
 
-__all__ = ["Handlers", "Said", "Session", "SessionGone", "Stream", "answer_to", "attended", "speaks_of_no_session"]
+__all__ = ["Handlers", "InvalidParams", "Said", "Session", "SessionGone", "Stream", "answer_to", "attended", "speaks_of_no_session"]
 
 _log = logging.getLogger("mcp_sync")
 
@@ -36,6 +36,10 @@ _GONE_WORDS = re.compile(
 def speaks_of_no_session(text: str) -> bool:
     """Return whether these are the words in which servers say that they do not know a session, or had no handshake."""
     return _GONE_WORDS.search(text) is not None
+
+
+class InvalidParams(Exception):
+    """Raised by a handler for what a server should not have asked for: it is refused, and that is not a failure."""
 
 
 class SessionGone(TransportError):
@@ -115,12 +119,12 @@ def answer_to(
     request: Outgoing,
     era: Era,
     where: str,
-    asked: Callable[[Request], None],
+    asked: Callable[[Request], bool],
     attempt: Optional[Attempt] = None,
 ) -> Dict[str, Any]:
     """Read an exchange to its response, and return the result.
 
-    :param asked: called for each request of the server's that comes before.
+    :param asked: called for each request of the server's that comes before; returns whether a user was busy with it.
     :param attempt: told of each notification that does.
     """
     method = str(request.message.get("method"))
@@ -134,13 +138,15 @@ def answer_to(
                 _log.warning("skipped a message before the answer to %s: %s", method, message)
                 unreadable = message
             elif isinstance(message, Request):
-                asked(message)
-                if attempt is not None:
-                    attempt.renew(exchange)  # a user may have been asked, who takes his time
+                if asked(message) and attempt is not None:
+                    attempt.renew(exchange)
             elif attempt is not None:
                 attempt.notified(message, exchange)
             else:
                 _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
+            if attempt is not None and exchange.interrupted:
+                # By what has just been called, perhaps; the answer may be there already, and is not wanted any more.
+                raise TransportError("the exchange with %s (%s) was interrupted" % (where, method))
     except RequestTimeout:
         raise
     except TransportError as ended:

@@ -1,16 +1,18 @@
 """A legacy session: begun by a handshake, with subscriptions and a stream of its own; it can be gone at any moment."""
 
 import collections
+import contextlib
 import logging
 import threading
 import weakref
-from typing import Any, Callable, Counter, Dict, List, Mapping, NoReturn, Optional, Set, Union
+from typing import Any, Callable, Counter, Dict, Iterator, List, Mapping, NoReturn, Optional, Set, Union
 
 from .. import _fork
 from .._backoff import Backoff
 from .._deadline import Deadline
 from .._worker import Worker
 from ..calling import Attempt
+from ..calling import pause as paused
 from ..eras.base import error_parts
 from ..eras.legacy import Legacy
 from ..errors import (
@@ -64,12 +66,13 @@ class LegacySession(Session):
         self._made_anew()
         if transport.shared_channel:
             transport.on_unclaimed = self._unclaimed
-        self.answering = Answering(transport, handlers, lambda: self.era, lambda: self.gone)
+        self.answering = Answering(transport, handlers, lambda: self.era, lambda: self.gone, self._waiting)
         _fork.register(self)
 
     def _made_anew(self) -> None:
         self._lock = threading.Lock()  # guards all below
         self._streams: List[Exchange] = []
+        self._attempts: List[Attempt] = []  # the calls in progress
         self._claimed = False
         self._subscribed: Counter[str] = collections.Counter()  # how many streams want each
         self._last_event_id: Optional[str] = None
@@ -147,8 +150,41 @@ class LegacySession(Session):
         method: str,
         params: Dict[str, Any],
         deadline: Deadline,
-        asked: Callable[[Request], None],
+        asked: Callable[[Request], bool],
         attempt: Optional[Attempt] = None,
+    ) -> Dict[str, Any]:
+        if attempt is None:
+            return self._once(method, params, deadline, asked, None)
+        with self._lock:
+            self._attempts.append(attempt)
+        try:
+            return self._once(method, params, deadline, asked, attempt)
+        finally:
+            with self._lock:
+                if attempt in self._attempts:
+                    self._attempts.remove(attempt)
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Let the time of the calls in progress stand still while a user is busy with a question that may be about one of them."""
+        with self._lock:
+            held = list(self._attempts)
+            for attempt in held:
+                attempt.hold()
+        try:
+            yield
+        finally:
+            with self._lock:
+                for attempt in held:
+                    attempt.let_go()
+
+    def _once(
+        self,
+        method: str,
+        params: Dict[str, Any],
+        deadline: Deadline,
+        asked: Callable[[Request], bool],
+        attempt: Optional[Attempt],
     ) -> Dict[str, Any]:
         request_id = self._ids.next()
         meta = {} if attempt is None else attempt.meta(request_id, False)
@@ -169,7 +205,8 @@ class LegacySession(Session):
             return self._resume(outgoing, broken, last_event_id, retry, deadline, asked, attempt)
         except BaseException as error:
             if not isinstance(error, MCPSyncError) or isinstance(error, RequestTimeout) or _cancelled(attempt):
-                self._tell_that_nobody_waits(request_id, attempt)
+                if not isinstance(error, ServerError) and getattr(error, "may_have_run", True):
+                    self._tell_that_nobody_waits(request_id, attempt)
             elif isinstance(error, (TransportError, ServerError)):
                 self._look_for_the_end(error, _uri(params), may_have_run=resumed)
             raise
@@ -370,7 +407,7 @@ class LegacySession(Session):
         last_event_id: str,
         retry: Optional[float],
         deadline: Deadline,
-        asked: Callable[[Request], None],
+        asked: Callable[[Request], bool],
         attempt: Optional[Attempt] = None,
     ) -> Dict[str, Any]:
         """Fetch an answer whose stream was cut, as often as it takes. Only where events had ids.
@@ -385,12 +422,12 @@ class LegacySession(Session):
             pause = backoff.next()
             if retry is not None and backoff.failures == 1:
                 pause = 0.0
-            if self._over.wait(deadline.shorter(max(retry or 0.0, pause, 0.0 if first else 0.1))):
+            wait = deadline.shorter(max(retry or 0.0, pause, 0.0 if first else 0.1))
+            paused(wait, None if attempt is None else attempt.options.cancellation, self._over.is_set)
+            if self.gone or _cancelled(attempt):
                 raise broken
             if deadline.expired:
                 raise deadline.error()
-            if _cancelled(attempt):
-                raise broken
             first = False
             try:
                 exchange = self._unsolicited(deadline, last_event_id)

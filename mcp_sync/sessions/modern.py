@@ -48,8 +48,9 @@ class ModernSession(Session):
         outgoing = self.era.listen(request_id, wanted)
         return _ModernStream(self.transport.exchange(outgoing, deadline), self.era, request_id)
 
-    def _asked(self, request: Request) -> None:
+    def _asked(self, request: Request) -> bool:
         _log.warning("ignored a request of the server's (%s): this revision has none", beginning_of(request.method))
+        return False
 
 
 class _ModernStream(Stream):

@@ -80,7 +80,8 @@ class Body:
 
     def farewell(self) -> None:
         """All that matters has come. If the body ends at once, its connection can be used again."""
-        self._guard.deadline, self._guard.silence = Deadline(_FAREWELL), None
+        # Both: another thread may be about to put the deadline off.
+        self._guard.deadline, self._guard.silence = Deadline(_FAREWELL), _FAREWELL
         try:
             for _ in range(3):
                 if self._at_end or not self._read():

@@ -60,6 +60,9 @@ class HTTPExchange(Exchange):
     def interrupt(self) -> None:
         self._guard.interrupt()
 
+    def put_off(self, deadline: Deadline) -> None:
+        self._guard.put_off(deadline)
+
     @property
     def heard_at(self) -> Optional[float]:  # type: ignore[override]
         body = self._body

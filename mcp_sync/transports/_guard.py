@@ -15,8 +15,8 @@ __all__ = ["Guard", "current_guard", "forget_guard"]
 
 
 class Guard:
-    """Keeps the deadline of one exchange, and lets any thread interrupt it. Any thread may call :meth:`interrupt`; the
-    rest is for the thread of the exchange.
+    """Keeps the deadline of one exchange, and lets any thread interrupt it. Any thread may call :meth:`interrupt` and set
+    :attr:`deadline`; the rest is for the thread of the exchange.
 
     :param deadline: for the whole exchange.
     """
@@ -81,6 +81,10 @@ class Guard:
             # The one system call under a lock: it does not block, and must not happen after a detach().
             if self._socket is not None:
                 _shut_down(self._socket)
+
+    def put_off(self, deadline: Deadline) -> None:
+        """Move the end of the time for all of it. Any thread."""
+        self.deadline = deadline
 
     # -- the limits ----------------------------------------------------------------------------------------------------
 

@@ -46,8 +46,16 @@ class _GuardedRead(socket.SocketIO):
     def readinto(self, buffer: Any) -> Optional[int]:
         if self.ended:
             return None
-        self._guarded.settimeout(self._guard.seconds())
-        count = super().readinto(buffer)
+        while True:
+            self._guarded.settimeout(self._guard.seconds())
+            try:
+                count = super().readinto(buffer)
+                break
+            except socket.timeout:
+                # Another thread may have put the deadline off in the meantime.
+                if self._guard.limited_by != "deadline" or self._guard.deadline.expired:
+                    raise
+                self._timeout_occurred = False  # or the base class would never read again
         self._guard.received(count or 0)
         return count
 

@@ -91,6 +91,10 @@ class Exchange(abc.ABC):
         :param lively: the same, once a sign of life that was no message has shown that the server sends such.
         """
 
+    def put_off(self, deadline: Deadline) -> None:
+        """Move the end of the time for all of it, also for a thread that waits already. Any thread."""
+        self.limit(deadline)
+
     def __enter__(self) -> "Exchange":
         return self
 

@@ -185,9 +185,12 @@ class HTTPSSE(Transport):
         what = str(outgoing.message.get("method"))
         share = channel.pending.open(outgoing.message["id"], what, deadline, lambda share, answered: None)
         try:
+            guard = Guard(deadline)
+            share.sending, share.sending_until = guard.interrupt, guard.put_off
             if outgoing.begun is not None:
                 outgoing.begun(share)
-            self._post(channel, outgoing, deadline)
+            self._post(channel, outgoing, guard)
+            share.sending = share.sending_until = None
         except TransportError:
             # The answer may have been quicker than what is wrong with the POST, and is what was wanted.
             if not share.answered:
@@ -205,7 +208,7 @@ class HTTPSSE(Transport):
         return the_channel.pending.open_rest(deadline, the_channel.limit)
 
     def send(self, outgoing: Outgoing, deadline: Deadline) -> None:
-        self._post(self._the_channel(outgoing.channel, deadline), outgoing, deadline)
+        self._post(self._the_channel(outgoing.channel, deadline), outgoing, Guard(deadline))
 
     def with_auth(self, auth: Auth, headers: Optional[Mapping[str, str]]) -> "HTTPSSE":
         """Return a transport to the same server for another principal."""
@@ -274,9 +277,8 @@ class HTTPSSE(Transport):
                 channel.close()
         return channel
 
-    def _post(self, channel: _Channel, outgoing: Outgoing, deadline: Deadline) -> None:
+    def _post(self, channel: _Channel, outgoing: Outgoing, guard: Guard) -> None:
         """Send a message to the address that the stream named; its answer, if any, comes on the stream."""
-        guard = Guard(deadline)
         body: Optional[Body] = None
         method = str(outgoing.message.get("method", "a reply"))
         with self._changed:
