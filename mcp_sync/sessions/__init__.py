@@ -7,4 +7,13 @@ from .base import Handlers, InvalidParams, Session, SessionGone, Stream, speaks_
 from .legacy import LegacySession
 from .modern import ModernSession
 
-__all__ = ["Handlers", "InvalidParams", "LegacySession", "ModernSession", "Session", "SessionGone", "Stream", "speaks_of_no_session"]
+__all__ = [
+    "Handlers",
+    "InvalidParams",
+    "LegacySession",
+    "ModernSession",
+    "Session",
+    "SessionGone",
+    "Stream",
+    "speaks_of_no_session",
+]

@@ -13,7 +13,17 @@ from ..jsonrpc import FOREIGN, SAME, Request, Response, classify_id
 from ..notices import Notice, SubscriptionFilter
 from ..transports.base import Exchange, Outgoing, Transport
 
-__all__ = ["Handlers", "InvalidParams", "Said", "Session", "SessionGone", "Stream", "answer_to", "attended", "speaks_of_no_session"]
+__all__ = [
+    "Handlers",
+    "InvalidParams",
+    "Said",
+    "Session",
+    "SessionGone",
+    "Stream",
+    "answer_to",
+    "attended",
+    "speaks_of_no_session",
+]
 
 _log = logging.getLogger("mcp_sync")
 

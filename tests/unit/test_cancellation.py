@@ -436,5 +436,3 @@ def test_a_call_is_cancelled_by_a_handler_of_a_signal(server: Server) -> None:
             slow.wait_told()
     finally:
         signal.signal(signal.SIGUSR1, before)
-
-
