@@ -7,6 +7,7 @@ sorts them into *shares*: one for each request in progress, and one for what bel
 import collections
 import copy
 import logging
+import re
 import threading
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
@@ -39,6 +40,8 @@ _NOTICES = frozenset(
         "notifications/prompts/list_changed",
     ]
 )
+
+_DECIMAL = re.compile("[0-9]{1,18}")
 
 Limited = Callable[[Optional[float], Optional[float]], None]
 
@@ -331,7 +334,9 @@ class Pending:
         if message.method == "notifications/cancelled":
             names.append(params.get("requestId"))
         elif message.method == "notifications/progress":
-            names.append(params.get("progressToken"))
+            token = params.get("progressToken")
+            # Ours are numbers, and some servers make texts of them. Nobody else's can be meant.
+            names.append(int(token) if isinstance(token, str) and _DECIMAL.fullmatch(token) else token)
         for name in names:
             share = self._shares.get(_key(name))
             if share is not None:

@@ -45,6 +45,7 @@ class Calls:
 
     def go_on(self, asked: InputRequired, params: Dict[str, Any], options: CallOptions) -> Dict[str, Any]:
         """As :meth:`request`, where the first try was made elsewhere and brought ``asked``."""
+        asked.params = dict(params)
         return self._rounds(asked.method, params, options, limit_of(asked.method, params, options), asked)
 
     def _rounds(

@@ -13,6 +13,7 @@ from .cache import Coverage, Entry, ResourceCache, Ticket
 from .connection import Connection
 from .errors import (
     AuthorizationError,
+    InputRequired,
     MCPSyncError,
     NotSupported,
     ProtocolError,
@@ -217,11 +218,12 @@ class Reads:
         :raises StaleError: if there is only an older one.
         :raises AuthorizationError: if the copy may not be seen any more.
         :raises ResourceNotFound: if the resource is gone.
+        :raises InputRequired: if the server asks for something first.
         """
         try:
             return self.get(query, deadline, refresh).result
-        except (AuthorizationError, ResourceNotFound):
-            raise
+        except (AuthorizationError, ResourceNotFound, InputRequired):
+            raise  # the last one can be dealt with, and better than by an old copy
         except MCPSyncError as error:
             entry = self.peek(query)
             if entry is None:

@@ -10,7 +10,7 @@ from . import schema
 from ._deadline import Deadline
 from .calling import CallOptions
 from .calls import Calls, limit_of
-from .errors import MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
+from .errors import InputRequired, MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
 from .jsonrpc import HEADER_MISMATCH, METHOD_NOT_FOUND
 from .reads import TOOLS, Reads
 from .results import (
@@ -147,7 +147,7 @@ class Tools:
             return None
         try:
             listed = self._listed(options, limit)
-        except (ServerError, ProtocolError, NotSupported) as error:
+        except (ServerError, ProtocolError, NotSupported, InputRequired) as error:
             _log.debug("%s is called without its definition: %s", beginning_of(name), error)
             return None
         return _found(listed, name)

@@ -11,8 +11,7 @@ from .. import _fork
 from .._backoff import Backoff
 from .._deadline import Deadline
 from .._worker import Worker
-from ..calling import Attempt
-from ..calling import pause as paused
+from ..calling import Attempt, pause
 from ..eras.base import error_parts
 from ..eras.legacy import Legacy
 from ..errors import (
@@ -166,7 +165,7 @@ class LegacySession(Session):
 
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Let the time of the calls in progress stand still while a user is busy with a question about one of them, perhaps."""
+        """Let the time of the calls in progress stand still while a user is busy with what may be a question of one of them."""
         with self._lock:
             held = list(self._attempts)
             for attempt in held:
@@ -419,11 +418,11 @@ class LegacySession(Session):
         first = True
         while backoff.failures < _MAX_RESUMPTIONS:
             # What the server says, but never in a circle without a pause.
-            pause = backoff.next()
+            wait = backoff.next()
             if retry is not None and backoff.failures == 1:
-                pause = 0.0
-            wait = deadline.shorter(max(retry or 0.0, pause, 0.0 if first else 0.1))
-            paused(wait, None if attempt is None else attempt.options.cancellation, self._over.is_set)
+                wait = 0.0
+            wait = max(retry or 0.0, wait, 0.0 if first else 0.1)
+            pause(deadline.shorter(wait), None if attempt is None else attempt.options.cancellation, self._over.is_set)
             if self.gone or _cancelled(attempt):
                 raise broken
             if deadline.expired:

@@ -188,7 +188,7 @@ def test_a_default_that_its_own_field_does_not_take_is_none() -> None:
 
 @pytest.mark.parametrize("schema", [None, "object", 7, [], [{"type": "string"}]])
 def test_a_schema_that_is_no_object_asks_for_nothing(schema: Any) -> None:
-    for params in ({"message": "?", "requestedSchema": schema}, {}):  # type: Mapping[str, Any]
+    for params in ({"message": "?", "requestedSchema": schema}, {}):  # type: Dict[str, Any]
         assert elicited(params, True) == {"action": "accept"}
         assert elicited(params, {"a": 1}) == {"action": "accept", "content": {"a": 1}}
 

@@ -115,6 +115,18 @@ def test_a_handler_that_fails_or_returns_nonsense_is_an_internal_error_for_the_s
         assert read(client) == TEXT
 
 
+@pytest.mark.parametrize("modes, asked", [(("form",), "url"), (("url",), "form"), (("url",), None), (("form",), "of the future")])
+def test_a_mode_that_was_not_declared_is_refused_and_nobody_is_asked(server: Server, modes: Any, asked: Any) -> None:
+    told: List[Any] = []
+    params = {"message": "?", "url": "https://x.example"}
+    if asked is not None:
+        params["mode"] = asked
+    with connected(server, on_elicitation=told.append, elicitation_modes=modes) as client:
+        answer = asked_in_a_call(server, client, "elicitation/create", params)
+        assert answer["error"]["code"] == -32602 and "does not answer in the mode" in answer["error"]["message"]
+        assert not told
+
+
 def test_no_handler_runs_in_a_thread_that_reads(server: Server) -> None:
     ran: List[str] = []
 
