@@ -5,11 +5,13 @@
 """
 
 import json
+import os
 import sys
+import tempfile
 import threading
 from typing import Any, Dict
 
-from mcp_sync import Cancellation, Cancelled, Client, Progress
+from mcp_sync import Cancellation, Cancelled, Client, Progress, TaskHandle
 from mcp_sync.testing import Server
 
 
@@ -38,6 +40,29 @@ def cancel(client: Client, tool: str, arguments: Dict[str, Any]) -> None:
         print("cancelled: %s" % error)
 
 
+# -- A task goes on whether anybody waits for it or not. Whoever has its handle can ask how it is doing. -------------------
+
+
+def begin(server: str, tool: str, arguments: Dict[str, Any], file: str) -> None:
+    """One process begins it, and stores the handle. Keep it as you keep credentials: some servers ask for no others."""
+    with Client(server) as client:
+        task = client.start_tool(tool, arguments)
+        if not isinstance(task, TaskHandle):
+            print("done at once: %s" % task.text)  # whether it is a task is for the server to say
+            return
+        with open(file, "w") as stored:
+            json.dump(task.to_dict(), stored)
+        print("begun, and stored")
+
+
+def pick_up(server: str, file: str) -> None:
+    """Another process waits for it. It could as well look once (``refresh()``), or have it cancelled (``cancel()``)."""
+    with open(file) as stored, Client(server) as client:
+        task = client.task(json.load(stored))
+        result = task.wait(timeout=3600, on_progress=show)
+        print("%s: %s" % (task.status, result.text))
+
+
 def train(arguments: Dict[str, Any], call: Any) -> str:
     """A tool that takes its time. (It is written for the server of this example; others have their own ways.)"""
     gone = call.cancelled
@@ -56,10 +81,13 @@ def main() -> None:
             except KeyboardInterrupt:
                 print("given up; the server is told")
         return
-    with Server() as server, Client(server.url) as client:
+    with Server() as server, Client(server.url) as client, tempfile.TemporaryDirectory() as folder:
         server.add_tool("train", train)
         wait_for(client, "train", {"epochs": 3, "seconds": 0.01})
         cancel(client, "train", {"epochs": 2, "seconds": 60})
+        server.add_tool("train_for_days", train, task=True)
+        begin(server.url, "train_for_days", {"epochs": 3, "seconds": 0.1}, os.path.join(folder, "task"))
+        pick_up(server.url, os.path.join(folder, "task"))
 
 
 if __name__ == "__main__":

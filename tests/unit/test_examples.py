@@ -105,7 +105,7 @@ def test_ask_the_user_asks_for_another_server() -> None:
             assert run(str(EXAMPLES / "ask_the_user.py"), server.url, "ask", typed="41\n").endswith("n: 42\n")
 
 
-def test_long_task_shows_progress_and_cancels() -> None:
+def test_long_task_shows_progress_and_cancels_and_picks_up_a_task() -> None:
     shown = run(str(EXAMPLES / "long_task.py")).splitlines()
     assert shown[:6] == [
         "   33% epoch 1",
@@ -115,6 +115,8 @@ def test_long_task_shows_progress_and_cancels() -> None:
         "   50% epoch 1",
         "cancelled: tools/call (train) was cancelled: it takes too long",
     ]
+    # How many messages of the task are seen depends on when it is asked.
+    assert shown[6] == "begun, and stored" and shown[-1] == "completed: trained for 3 epochs"
 
 
 def test_long_task_waits_for_the_tool_of_another_server() -> None:
