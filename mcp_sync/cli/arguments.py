@@ -5,7 +5,7 @@ import getpass
 import math
 import os
 import sys
-from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 from urllib.parse import unquote
 
 from .._version import __version__
@@ -275,7 +275,12 @@ def _add_watch(command: Parser) -> None:
 def _add_call(command: Parser) -> None:
     _add_server(command)
     command.add_argument("name", metavar="TOOL", help="the tool's name")
-    _add_values(command, "the tool")
+    resume = _add_values(command, "the tool")
+    resume.add_argument(
+        "--task",
+        metavar="ID",
+        help="wait for this task, which the tool has begun already, instead of calling it; Ctrl-C ends the wait only",
+    )
     _add_common(command, "print the result as the server sent it, one JSON document")
 
 
@@ -286,7 +291,7 @@ def _add_prompt(command: Parser) -> None:
     _add_common(command, "print the result as the server sent it, one JSON document")
 
 
-def _add_values(command: Parser, what: str) -> None:
+def _add_values(command: Parser, what: str) -> Any:
     command.add_argument("values", metavar="NAME=VALUE", nargs="*", default=[], help="the arguments of " + what)
     command.add_argument(
         "--arguments", metavar="JSON", help="arguments as one object; @FILE takes them from a file, @- from standard input"
@@ -303,7 +308,7 @@ def _add_values(command: Parser, what: str) -> None:
         metavar="LEVEL",
         help="what to show of the server's log: %s (default: info)" % ", ".join(LOG_LEVELS),
     )
-    resume = command.add_argument_group("to go on after exit code 8")
+    resume = command.add_argument_group("to go on where another call ended")
     resume.add_argument(
         "--input-responses",
         metavar="JSON",
@@ -311,6 +316,7 @@ def _add_values(command: Parser, what: str) -> None:
         '{"KEY": {"action": "accept", "content": {...}}}, or "decline"; @FILE takes it from a file',
     )
     resume.add_argument("--request-state", metavar="TEXT", help="the state that came with the questions")
+    return resume
 
 
 def _add_demo(command: Parser) -> None:

@@ -31,7 +31,12 @@ def call(client: Client, arguments: argparse.Namespace, output: Output, log: Log
     """``mcp-sync call``."""
 
     def made(values: Dict[str, Any], more: Dict[str, Any]) -> CallToolResult:
-        return client.call_tool(arguments.name, values, **more)
+        if arguments.task is None:
+            return client.call_tool(arguments.name, values, **more)
+        task = client.task({"task_id": arguments.task, "name": arguments.name})
+        if more["input_responses"]:
+            task.update(more["input_responses"])
+        return task.wait(more["max_timeout"], on_progress=more["on_progress"], cancellation=more["cancellation"])
 
     def tell(result: CallToolResult) -> int:
         texts, others = shown(result.content)
@@ -48,7 +53,8 @@ def call(client: Client, arguments: argparse.Namespace, output: Output, log: Log
             complain(other)
         return OK
 
-    return _ask(client, arguments, output, log, conversation, _tool_schema, made, tell)
+    schema_of = _tool_schema if arguments.task is None else _nothing_asked
+    return _ask(client, arguments, output, log, conversation, schema_of, made, tell)
 
 
 def prompt(client: Client, arguments: argparse.Namespace, output: Output, log: Log, conversation: Conversation) -> int:
@@ -130,6 +136,10 @@ def _tool_schema(client: Client, name: str) -> Dict[str, Any]:
     raise _NotThere("there is no tool %s" % _named(name, listed.names, "--tools"))
 
 
+def _nothing_asked(client: Client, name: str) -> Dict[str, Any]:
+    return {}  # the arguments of a task are those that it was begun with
+
+
 def _prompt_schema(client: Client, name: str) -> Dict[str, Any]:
     try:
         listed = client.list_prompts()
@@ -167,8 +177,11 @@ def _asked(asked: InputRequired, arguments: argparse.Namespace, output: Output, 
         document: Dict[str, Any] = {"resultType": "input_required", "inputRequests": asked.input_requests}
         if asked.request_state is not None:
             document["requestState"] = asked.request_state
+        if asked.task is not None:
+            document["taskId"] = asked.task["task_id"]
         output.document(document)
-    complain("%s, and %s:" % (asked, _why_not(asked, conversation)))
+    what = "it answers %s" % asked.method if asked.task is None else "the task goes on"
+    complain("the server asks for input before %s, and %s:" % (what, _why_not(asked, conversation)))
     for key, request in asked.input_requests.items():
         for line in asked_lines(key, request):
             conversation.say("  " + line)
@@ -186,6 +199,8 @@ def _why_not(asked: InputRequired, conversation: Conversation) -> str:
 def _how_to_go_on(asked: InputRequired) -> str:
     example = {key: answer_like(request) for key, request in list(asked.input_requests.items())[:3]}
     words: List[str] = ["--input-responses", shlex.quote(shorten(json.dumps(example), 500))]
+    if asked.task is not None:
+        words += ["--task", shlex.quote(asked.task["task_id"])]
     state: Optional[str] = asked.request_state
     if state is not None:
         shown_state = shlex.quote(clean(state)) if len(state) <= _MAX_STATE else "'...' (with --json it is printed)"

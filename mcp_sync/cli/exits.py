@@ -12,6 +12,7 @@ from ..errors import (
     RequestTimeout,
     ResourceNotFound,
     ServerError,
+    TaskNotFound,
     ToolError,
     TransportError,
     UnsupportedVersion,
@@ -55,7 +56,7 @@ exit codes:
   2    wrong usage
   3    the server cannot be reached, or took too long
   4    the server refused the credentials (HTTP 401 or 403)
-  5    there is no such resource, tool or prompt
+  5    there is no such resource, tool, prompt or task
   6    the server answered with an error, or not as the protocol says
   7    the tool was called, and says that it failed
   8    the server asks for input first, and nobody is there to give it
@@ -70,6 +71,7 @@ def explain(error: MCPSyncError, credentials: bool) -> Tuple[int, str]:
     """
     # The library names its own options; here they have other names.
     told = str(error).replace("(timeout=)", "(--timeout)").replace("(max_message_bytes)", "").rstrip()
+    told = told.replace("client.task() with its id gives a handle to wait again", "--task with its id waits again")
     code, hint = _judge(error, credentials)
     return code, told + ("; " + hint if hint else "")
 
@@ -83,6 +85,8 @@ def _judge(error: MCPSyncError, credentials: bool) -> Tuple[int, str]:
         return UNREACHABLE, "is it busy, or is the address wrong?"
     if isinstance(error, TransportError):
         return _judge_transport(error)
+    if isinstance(error, TaskNotFound):
+        return NOT_FOUND, ""
     if isinstance(error, ResourceNotFound):
         return NOT_FOUND, "'mcp-sync list' shows what there is"
     if isinstance(error, UnsupportedVersion):

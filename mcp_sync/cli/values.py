@@ -119,9 +119,9 @@ def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def _is_open(schema: Mapping[str, Any]) -> bool:
     """Whether other names than those listed are taken. By the letter they are unless the schema says no; but where names
     are listed, another is a slip of the finger."""
-    more = schema.get("additionalProperties")
-    named = isinstance(schema.get("properties"), dict)
-    return more is True or isinstance(more, dict) or "patternProperties" in schema or not named
+    if not isinstance(schema.get("properties"), dict) or "patternProperties" in schema:
+        return True
+    return schema.get("additionalProperties") is True or isinstance(schema.get("additionalProperties"), dict)
 
 
 def _typed(text: str, field: Any, schema: Mapping[str, Any]) -> Any:

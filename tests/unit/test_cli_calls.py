@@ -346,6 +346,31 @@ def test_what_no_program_at_a_terminal_answers_is_8_as_well(server: Server, caps
     assert "model: sampling/createMessage" in capsys.readouterr().err
 
 
+def test_a_task_that_asks_is_picked_up_again_with_the_answer(server: Server, capsys: Any) -> None:
+    server.add_tool("later", asks(FORM), task=True)
+    assert run("call", server.url, "later", "--json") == 8
+    out, err = capsys.readouterr()
+    asked = json.loads(out)
+    assert "before the task goes on" in err and "--task " + asked["taskId"] in err
+    answers = json.dumps({"who": {"action": "accept", "content": {"name": "Ada"}}})
+    assert run("call", server.url, "later", "--task", asked["taskId"], "--input-responses", answers) == 0
+    assert json.loads(capsys.readouterr().out) == {"action": "accept", "content": {"name": "Ada"}}
+    assert server.count("tools/call") == 1
+    assert run("call", server.url, "later", "--task", "unknown") == 5
+    assert "the server does not know the task unknown" in capsys.readouterr().err
+
+
+def test_a_task_that_takes_too_long_can_be_waited_for_again(server: Server, capsys: Any) -> None:
+    server.add_tool("later", None, task=True)
+    assert run("call", server.url, "later", "--max-timeout", "0.2") == 3
+    err = capsys.readouterr().err
+    task = server.tasks[0]
+    assert task.id in err and "--task with its id waits again" in err
+    task.complete("at last")
+    assert run("call", server.url, "later", "--task", task.id) == 0
+    assert capsys.readouterr().out == "at last\n"
+
+
 # -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 
 
