@@ -183,7 +183,8 @@ class Connection:
     def look_again(self, greetings: int) -> None:
         """Have the next request find out anew what the server speaks, if nothing else would tell.
 
-        A legacy server without sessions can be replaced by a better one, and nobody notices: it refuses nothing.
+        A legacy server without sessions can be replaced by a better one, and nobody notices: it refuses nothing. Where there is
+        a session, or a channel, its end tells.
 
         :param greetings: what :attr:`greetings` was when there was reason for this. A server that was greeted since has been
             looked at.
@@ -192,7 +193,9 @@ class Connection:
             session = self._session
             if greetings != self.greetings or not isinstance(session, LegacySession):
                 return
-            if session.has_streams or not self._negotiator.may_be_modern:
+            if session.era.session_id is not None or session.transport.shared_channel or session.has_streams:
+                return
+            if not self._negotiator.may_be_modern:
                 return
             self._session = None
         session.close(Deadline(0.5, "the goodbye"))

@@ -191,7 +191,7 @@ def test_a_server_that_a_read_has_greeted_after_it_came_back_is_not_greeted_agai
     monkeypatch: Any,
 ) -> None:
     attempts = Attempts(monkeypatch)
-    with Server(eras=["legacy"], subscribe=False, list_changed=False) as server:
+    with Server(eras=["legacy"], sessions=False, subscribe=False, list_changed=False) as server:
         server.add(CONFIG, "colour = blue")
         with quick(server, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
             watch.wait_until_current(timeout=10)
@@ -212,3 +212,16 @@ def test_a_server_that_a_read_has_greeted_after_it_came_back_is_not_greeted_agai
             attempts.wait_for_end()
             assert server.count("initialize") == greetings + 1
             attempts.go_on()
+
+
+def test_a_session_is_not_begun_again_only_because_the_server_cannot_notify(monkeypatch: Any) -> None:
+    attempts = Attempts(monkeypatch)
+    with Server(eras=["legacy"], subscribe=False, list_changed=False) as server:
+        server.add(CONFIG, "colour = blue")
+        with quick(server, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
+            watch.wait_until_current(timeout=10)
+            for _ in range(3):
+                attempts.wait_for_end()
+                assert watch.status.last_ending == "refused"
+                attempts.go_on()
+            assert server.count("initialize") == 1
