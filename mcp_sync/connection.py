@@ -64,8 +64,6 @@ class Connection:
             transport, fallback, client_info, handlers or {}, capabilities or {}, extensions or {}, RequestIds(), era
         )
         self._session: Optional[Session] = None if self._negotiator.finds_out else self._negotiator.first()
-        #: How often the server was found to be legacy, and greeted.
-        self.greetings = 0
         self._closed = False
         self._made_anew()
         _fork.register(self)
@@ -180,25 +178,18 @@ class Connection:
                 if not tries:
                     raise self._not_repeated(gone, "the stream of notices") from gone
 
-    def look_again(self, greetings: int) -> None:
-        """Have the next request find out anew what the server speaks, if nothing else would tell.
+    def look_again(self, deadline: Deadline) -> None:
+        """Ask a legacy server what it is by now, if nothing else would tell.
 
-        A legacy server without sessions can be replaced by a better one, and nobody notices: it refuses nothing. Where there is
-        a session, or a channel, its end tells.
-
-        :param greetings: what :attr:`greetings` was when there was reason for this. A server that was greeted since has been
-            looked at.
+        It can be replaced by a better one, and nobody notices: one without sessions refuses nothing, not even the id of a session.
+        Where there is a channel, its end tells.
         """
-        with self._changed:
-            session = self._session
-            if greetings != self.greetings or not isinstance(session, LegacySession):
-                return
-            if session.era.session_id is not None or session.transport.shared_channel or session.has_streams:
-                return
-            if not self._negotiator.may_be_modern:
-                return
-            self._session = None
-        session.close(Deadline(0.5, "the goodbye"))
+        session = self._session
+        if not isinstance(session, LegacySession) or session.transport.shared_channel or session.has_streams:
+            return
+        if self._negotiator.may_be_modern and self._negotiator.is_modern(deadline):
+            self._forget(session)
+            session.close(Deadline(0.5, "the goodbye"))
 
     def close(self) -> None:
         """End all exchanges, and the session."""
@@ -307,7 +298,6 @@ class Connection:
                 closed = self._closed
                 if not closed:
                     self._session = session
-                    self.greetings += session is not None
                 self._greeting = False
                 self._changed.notify_all()
         if closed:

@@ -80,7 +80,6 @@ class Upkeep(Sink, Keeper):
         self._version = 0
         self._last_error: Optional[str] = None
         self._last_ending: Optional[str] = None
-        self._greetings = 0  # how often the server had been greeted when that was noticed, or could have been
         self._streams = 0
         self._gaps = 0
         self._catalog: FrozenSet[str] = frozenset()
@@ -322,8 +321,6 @@ class Upkeep(Sink, Keeper):
                 return
             self._order = order
             self._last_ending = ending.how
-            if ending.how == "refused":
-                self._greetings = self._connection.greetings
             self._last_error = str(ending.error) if ending.error is not None else None
             if gap:
                 self._generation += 1
@@ -396,9 +393,7 @@ class Upkeep(Sink, Keeper):
     def _discover(self, deadline: Deadline) -> DiscoverResult:
         if self._last_ending in ("refused", "unreachable"):
             # What is there now need not be what was there then. (A session whose stream ended says itself if it is gone.)
-            self._connection.look_again(self._greetings)
-        # A server that is not reached now may be greeted by a read before the next try.
-        self._greetings = self._connection.greetings
+            self._connection.look_again(deadline)
         result = self._reads.get(DISCOVER, deadline, refresh=True).result
         assert isinstance(result, DiscoverResult)
         return result

@@ -187,41 +187,51 @@ class Attempts:
         self._go.release()
 
 
-def test_a_server_that_a_read_has_greeted_after_it_came_back_is_not_greeted_again_by_the_one_who_listens(
-    monkeypatch: Any,
+@pytest.mark.parametrize("sessions", [True, False])
+def test_a_legacy_server_that_cannot_notify_is_asked_what_it_is_by_now_and_not_greeted_again(
+    monkeypatch: Any, sessions: bool
 ) -> None:
     attempts = Attempts(monkeypatch)
-    with Server(eras=["legacy"], sessions=False, subscribe=False, list_changed=False) as server:
+    with Server(eras=["legacy"], sessions=sessions, subscribe=False, list_changed=False) as server:
         server.add(CONFIG, "colour = blue")
         with quick(server, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
             watch.wait_until_current(timeout=10)
+            for number in range(3):
+                attempts.wait_for_end()
+                assert watch.status.last_ending == "refused"
+                assert server.count("server/discover") == 1 + number
+                attempts.go_on()
             attempts.wait_for_end()
+            assert server.count("initialize") == 1
             server.kill()
             attempts.go_on()
             attempts.wait_for_end()
-            assert watch.status.last_ending == "unreachable"
+            assert watch.status.last_ending in ("refused", "unreachable")
+            # Greeted by a read, it is not greeted once more by the one who listens.
             server.restart()
             assert client.read_resource(CONFIG, cache_mode="refresh").text == "colour = blue"
-            greetings = server.count("initialize")
             attempts.go_on()
             attempts.wait_for_end()
-            assert watch.status.last_ending == "refused"
-            assert server.count("initialize") == greetings
-            # Then it is polled; and as nothing else would tell that it is another server by now, it is asked.
-            attempts.go_on()
-            attempts.wait_for_end()
-            assert server.count("initialize") == greetings + 1
+            assert server.count("initialize") == (2 if sessions else 1)
             attempts.go_on()
 
 
-def test_a_session_is_not_begun_again_only_because_the_server_cannot_notify(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("sessions", [True, False])
+def test_a_server_that_takes_the_place_of_a_legacy_one_and_refuses_nothing_is_found_to_be_modern(
+    monkeypatch: Any, sessions: bool
+) -> None:
     attempts = Attempts(monkeypatch)
-    with Server(eras=["legacy"], subscribe=False, list_changed=False) as server:
-        server.add(CONFIG, "colour = blue")
-        with quick(server, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
+    with Server(eras=["legacy"], sessions=sessions, subscribe=False, list_changed=False) as old:
+        old.add(CONFIG, "colour = blue")
+        with quick(old, poll_interval=3600.0) as client, client.watch(CONFIG) as watch:
             watch.wait_until_current(timeout=10)
-            for _ in range(3):
-                attempts.wait_for_end()
-                assert watch.status.last_ending == "refused"
+            attempts.wait_for_end()
+            old.stop()
+            with Server(eras=["legacy", "modern"], sessions=False, port=old.port) as new:
+                new.add(CONFIG, "colour = red")
                 attempts.go_on()
-            assert server.count("initialize") == 1
+                watch.wait_for_state(State.LIVE, timeout=10)
+                assert client.protocol_version == "2026-07-28"
+                assert next_change(watch).current.text == "colour = red"  # type: ignore[union-attr]
+                monkeypatch.setattr(Backoff, "next", REAL_NEXT)
+                client.close()
