@@ -181,7 +181,7 @@ class Connection:
     def look_again(self, deadline: Deadline) -> None:
         """Ask a legacy server what it is by now, if nothing else would tell.
 
-        It can be replaced by a better one, and nobody notices: one without sessions refuses nothing, not even the id of a session.
+        It can be replaced by a better one, and nobody notices: one without sessions refuses nothing, not even a session id.
         Where there is a channel, its end tells.
         """
         session = self._session
