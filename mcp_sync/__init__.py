@@ -23,7 +23,8 @@ The map, from the bottom up; a file imports only from rows below its own:
 * ``tool_headers``, ``schema``: which arguments of a tool are repeated in headers; whether its answers are what it promised.
 * ``elicitation``, ``inputs``, ``calls``: what a user answers; who answers what a server asks for; one request to its end.
 * ``reads``: what can be read, and the one way to read it, through the cache.
-* ``tools``, ``tasks``: calls of tools, and those of them that last.
+* ``tools``, ``tasks``: calls of tools, and those of them that last. ``skills``, ``frontmatter``: instructions for a model, and
+  what is at their head.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
 * ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
@@ -46,6 +47,7 @@ from .errors import (
     RequestTimeout,
     ResourceNotFound,
     ServerError,
+    SkillMismatch,
     StaleError,
     TaskNotFound,
     ToolError,
@@ -76,6 +78,7 @@ from .results import (
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListSkillsResult,
     ListToolsResult,
     Prompt,
     PromptArgument,
@@ -86,11 +89,14 @@ from .results import (
     ResourceLink,
     ResourceTemplate,
     ResourceTemplateReference,
+    SkillEntry,
+    SkillFile,
     TextContent,
     TextResourceContents,
     Tool,
     UnknownContent,
 )
+from .skills import Skill
 from .status import State, Status
 from .tasks import TaskHandle
 from .transports.stdio import Command
@@ -120,6 +126,7 @@ __all__ = [
     "ListPromptsResult",
     "ListResourceTemplatesResult",
     "ListResourcesResult",
+    "ListSkillsResult",
     "ListToolsResult",
     "Listening",
     "LogMessage",
@@ -144,6 +151,10 @@ __all__ = [
     "ResourceUpdated",
     "ResourcesListChanged",
     "ServerError",
+    "Skill",
+    "SkillEntry",
+    "SkillFile",
+    "SkillMismatch",
     "Snapshot",
     "StaleError",
     "State",

@@ -15,7 +15,7 @@ from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSup
 from .inputs import Handler, Inputs, Root
 from .listening import Listening
 from .notices import SubscriptionFilter
-from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, Query, Reads, read_query
+from .reads import CATALOG, DISCOVER, PROMPTS, SKILLS, TEMPLATES, TOOLS, Query, Reads, read_query
 from .results import (
     CacheableResult,
     CallToolResult,
@@ -25,9 +25,12 @@ from .results import (
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
+    ListSkillsResult,
     ListToolsResult,
     ReadResourceResult,
+    SkillEntry,
 )
+from .skills import Skill, Skills
 from .status import Status
 from .tasks import TASKS, TaskHandle, Tasks
 from .tools import Reference, Tools
@@ -199,6 +202,7 @@ class Client:
         self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
         self._tools = Tools(self._calls, self._reads)
+        self._skills = Skills(self._reads, self._timeout, self._clock)
         self._tasks = Tasks(
             lambda method, params, options: self._while_open(lambda: self._calls.request(method, params, options)),
             self._inputs.answer,
@@ -371,8 +375,8 @@ class Client:
     ) -> CallToolResult:
         """Call a tool. Never made a second time, unless the server has surely not carried it out.
 
-        If the server makes a task of the call, this waits for the task (see :meth:`start_tool`): ``timeout`` is then that of each
-        question how it is doing. See the specification, server/tools: Calling Tools.
+        If the server makes a task of the call, this waits for the task (see :meth:`start_tool`): each question how it is doing
+        may then take as long as the client's ``timeout`` says. See the specification, server/tools: Calling Tools.
 
         :param name: the tool.
         :param arguments: its arguments.
@@ -389,7 +393,7 @@ class Client:
         :param validate: False to take structured content as it comes. Otherwise it has to be as the tool's ``outputSchema`` says,
             where ``mcp-sync-client[schema]`` is installed.
         :returns: the result, also where the tool says that it failed: see :meth:`CallToolResult.raise_for_error`.
-        :raises InputRequired: if the server asks for input that nobody here can give.
+        :raises InputRequired: if the server asks for input that nobody here can give. If it has a ``task``, the answers go there.
         :raises Cancelled: if it was cancelled.
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
@@ -503,6 +507,48 @@ class Client:
         """
         options = self._options(timeout)
         return self._while_open(lambda: self._tools.complete(ref, argument, context_arguments, options))
+
+    # -- skills ----------------------------------------------------------------------------------------------------------
+
+    def list_skills(
+        self,
+        *,
+        cache_mode: str = "use",
+        stale_ok: bool = False,
+        max_stale: Optional[float] = None,
+        timeout: Optional[float] = None
+    ) -> ListSkillsResult:
+        """Return the skills that the server lists, all pages: what it says of them, and nothing of what they hold.
+
+        Options and errors as for :meth:`read_resource`. See the extension's specification (``io.modelcontextprotocol/skills``):
+        Listing Skills.
+
+        :raises NotSupported: if the server does not say that it has skills.
+        """
+        deadline = Deadline(self._timeout if timeout is None else timeout, "the list of skills")
+        self._while_open(lambda: self._skills.check_declared(deadline))
+        return cast(ListSkillsResult, self._get(SKILLS, cache_mode, stale_ok, max_stale, deadline.remaining()))
+
+    def read_skill(
+        self, skill: Union[str, SkillEntry], *, dynamic_ok: bool = False, timeout: Optional[float] = None
+    ) -> Skill:
+        """Read a skill's ``SKILL.md``, and make sure that it is what the server says of it: size, digest and frontmatter.
+
+        Nothing else of it is read; :meth:`Skill.read` does, file by file. See the extension's specification
+        (``io.modelcontextprotocol/skills``): Integrity and Verification.
+
+        :param skill: an entry of :meth:`list_skills`, which a user may have approved; or the URI of a ``SKILL.md``, listed or
+            not; or the name of one that is listed.
+        :param dynamic_ok: True to accept a skill that is made anew for each read: only its frontmatter can be verified.
+        :param timeout: seconds for all of it; the client's by default.
+        :raises SkillMismatch: if it is not what the server says of it. Nothing of it is to be used.
+        :raises ResourceNotFound: if there is no such skill.
+        :raises ValueError: if several are listed by that name.
+        :raises NotSupported: if the server has no skills, if the frontmatter takes ``mcp-sync-client[skills]``, or if it is
+            dynamic.
+        :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
+        """
+        return self._while_open(lambda: self._skills.read(skill, timeout, dynamic_ok))
 
     # -- staying current -------------------------------------------------------------------------------------------------
 

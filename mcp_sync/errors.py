@@ -9,6 +9,7 @@
      +-- ProtocolError                         the server's message makes no sense
      |    +-- UnsupportedVersion                   no protocol version in common
      |    +-- MessageTooLarge                      longer than the client is willing to hold
+     |    +-- SkillMismatch                        a skill is not what the server said of it
      +-- ServerError                           a JSON-RPC error
      |    +-- ResourceNotFound                     the resource does not exist (any more)
      |    +-- TaskNotFound                         the task does not exist (any more)
@@ -39,6 +40,7 @@ __all__ = [
     "RequestTimeout",
     "ResourceNotFound",
     "ServerError",
+    "SkillMismatch",
     "StaleError",
     "TaskNotFound",
     "ToolError",
@@ -177,6 +179,17 @@ class UnsupportedVersion(ProtocolError):
 
 class MessageTooLarge(ProtocolError):
     """A message was longer than ``max_message_bytes``; it was not kept in memory."""
+
+
+class SkillMismatch(ProtocolError):
+    """A file of a skill is not what the server said of it, or was not spoken of; its content was not handed out.
+
+    :param uri: the file's URI.
+    """
+
+    def __init__(self, message: str, *, uri: str = "") -> None:
+        super().__init__(message)
+        self.uri = uri
 
 
 class ServerError(MCPSyncError):

@@ -32,17 +32,20 @@ from .results import (
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListResult,
+    ListSkillsResult,
     ListToolsResult,
     ReadResourceResult,
     TextResourceContents,
     list_from_pages,
 )
+from .results.skills import problem_of
 from .tool_headers import problem_with
 
 __all__ = [
     "CATALOG",
     "DISCOVER",
     "PROMPTS",
+    "SKILLS",
     "TEMPLATES",
     "TOOLS",
     "WATCHED_LISTS",
@@ -79,6 +82,7 @@ CATALOG = Query("resources/list")
 TEMPLATES = Query("resources/templates/list")
 TOOLS = Query("tools/list")
 PROMPTS = Query("prompts/list")
+SKILLS = Query("skills/list")
 DISCOVER = Query("server/discover")
 
 #: The lists that can be watched, by the protocol's names for them.
@@ -89,6 +93,7 @@ _LISTS: Dict[str, Type[ListResult[Any]]] = {
     TEMPLATES.method: ListResourceTemplatesResult,
     TOOLS.method: ListToolsResult,
     PROMPTS.method: ListPromptsResult,
+    SKILLS.method: ListSkillsResult,
 }
 
 
@@ -318,7 +323,9 @@ class Reads:
         pages = self._pages(query.method, deadline)
         # What cannot be said over this transport must not be offered. Other transports have no headers.
         mirrors = query == TOOLS and not self.connection.is_legacy and not self.connection.transport.shared_channel
-        checks = {"problem_with": problem_with} if mirrors else {}
+        checks: Dict[str, Any] = {"problem_with": problem_with} if mirrors else {}
+        if query == SKILLS:
+            checks = {"problem_with": problem_of}
         result = list_from_pages(_LISTS[query.method], pages, started, started_at, self._clock, **checks)
         for item in result.left_out:
             self._tell_of(query, item)

@@ -46,6 +46,8 @@ _REPEATABLE = frozenset(
         "completion/complete",
         "subscriptions/listen",
         "tasks/get",
+        "skills/list",
+        "skills/get",
     ]
 )
 

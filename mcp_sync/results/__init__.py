@@ -19,6 +19,7 @@ from .content import BlobResourceContents, Contents, ReadResourceResult, TextRes
 from .discover import DiscoverResult, Implementation
 from .lists import LeftOut, ListResult, list_from_pages
 from .prompts import GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage
+from .skills import ListSkillsResult, SkillEntry, SkillFile
 from .tools import CallToolResult, ListToolsResult, Tool
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "ListResourceTemplatesResult",
     "ListResourcesResult",
     "ListResult",
+    "ListSkillsResult",
     "ListToolsResult",
     "Prompt",
     "PromptArgument",
@@ -49,6 +51,8 @@ __all__ = [
     "ResourceLink",
     "ResourceTemplate",
     "ResourceTemplateReference",
+    "SkillEntry",
+    "SkillFile",
     "TextContent",
     "TextResourceContents",
     "Tool",

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from mcp_sync import Client
+from mcp_sync import Client, SkillMismatch
 
 
 def example(schema):
@@ -69,6 +69,24 @@ def use_everything(client, context):
         client.get_prompt(prompt.name)
 
 
+def read_skills(client, context):
+    """Load each skill that is listed, and then read what else belongs to it."""
+    for entry in client.list_skills():
+        try:
+            skill = client.read_skill(entry)
+        except SkillMismatch as error:
+            print("refused:", error)
+            continue
+        for file in skill.files:
+            skill.read(file.path)
+
+
+def list_skills(client, context):
+    """Look at what is listed, and load nothing."""
+    for entry in client.list_skills():
+        print(entry.name, entry.description)
+
+
 #: What is played in each scenario, and how the client is made for it.
 PROGRAMS = {
     "initialize": (list_tools, {}),
@@ -85,6 +103,10 @@ PROGRAMS = {
     "http-custom-headers": (call_tools_as_told, {}),
     "http-invalid-tool-headers": (call_tools, {}),
     "sep-2322-client-request-state": (call_tools, {"on_elicitation": answer}),
+    "sep-2640-client-no-prefetch": (list_skills, {}),
+    "sep-2640-client-verify-digest": (read_skills, {}),
+    "sep-2640-client-verify-size": (read_skills, {}),
+    "sep-2640-client-verify-frontmatter": (read_skills, {}),
 }
 
 

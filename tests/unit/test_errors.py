@@ -21,6 +21,7 @@ from mcp_sync.errors import (
     RequestTimeout,
     ResourceNotFound,
     ServerError,
+    SkillMismatch,
     StaleError,
     TaskNotFound,
     ToolError,
@@ -51,6 +52,7 @@ MADE: "List[MCPSyncError]" = [
     ProtocolError("what happened"),
     UnsupportedVersion("what happened", supported=["2025-11-25", "2026-07-28"]),
     MessageTooLarge("what happened"),
+    SkillMismatch("what happened", uri="skill://x/SKILL.md"),
     ServerError("what happened", **SERVER),
     ResourceNotFound("what happened", uri="docs://x", **SERVER),
     InputRequired(

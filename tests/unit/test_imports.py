@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 ROWS: List[Set[str]] = [
     # Pure rules and values, and the few things that there is one of.
     {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
-    {"_deadline", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates"},
+    {"_deadline", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates", "frontmatter"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
     {"results.lists", "_pending", "calling"},
@@ -37,7 +37,7 @@ ROWS: List[Set[str]] = [
     {"inputs"},
     {"calls"},
     {"reads"},
-    {"tools", "tasks"},
+    {"tools", "tasks", "skills"},
     # What keeps resources current.
     {"reader", "refresher", "watch", "listening"},
     {"notifier"},
@@ -62,6 +62,7 @@ PLACES: Dict[str, Tuple[str, ...]] = {
     "referencing": ("schema",),
     "uritemplate": ("templates",),
     "tqdm": ("cli.bar",),
+    "yaml": ("frontmatter",),
     "pytest": ("testing.pytest_plugin",),
 }
 
