@@ -16,7 +16,7 @@ from . import _fork
 from ._deadline import Deadline
 from .errors import MCPSyncError, ProtocolError, TransportError, beginning_of
 from .jsonrpc import Notification, Request, Response
-from .transports.base import Exchange, Received
+from .transports.base import Exchange, Interrupted, Received
 
 __all__ = ["Pending", "Share"]
 
@@ -88,7 +88,7 @@ class Share(Exchange):
             while True:
                 if self.interrupted:
                     self.ending = "reset"
-                    raise TransportError("the exchange with %s (%s) was interrupted" % (self._where, self._what))
+                    raise Interrupted("the exchange with %s (%s) was interrupted" % (self._where, self._what))
                 if self._messages:
                     return self._messages.popleft()
                 if self._error is not None:
