@@ -72,8 +72,9 @@ class Share(Exchange):
         self._on_closed = closed
         self._on_limited = limited
         self.streaming = streaming
-        # One lock, with a condition on it; it guards everything below and the deadline above.
-        self._changed = threading.Condition(threading.Lock())
+        # One lock, with a condition on it; it guards everything below and the deadline above. A thread may take it twice: a
+        # handler of a signal may interrupt.
+        self._changed = threading.Condition(threading.RLock())
         self._messages: Deque[Received] = collections.deque()
         self._error: Optional[MCPSyncError] = None
         self._answered = False
@@ -179,7 +180,7 @@ class Share(Exchange):
 
     def after_fork_in_child(self, error: MCPSyncError) -> None:
         """In a forked child: nothing will come any more, and there is nobody who could be told so."""
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition(threading.RLock())
         self._error, self.ending = error, "reset"
         self._closed = True
 

@@ -113,7 +113,7 @@ class Cancellation:
 
     One may be given to several calls; all of them are cancelled, and all to which it is given later. The server is told: over
     HTTP by the end of the exchange, otherwise by ``notifications/cancelled``. Whether it stops is its own affair.
-    See the specification, basic/patterns/cancellation. Any thread.
+    See the specification, basic/patterns/cancellation. Any thread; also a handler of a signal.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,8 @@ class Cancellation:
         _fork.register(self)
 
     def _made_anew(self, cancelled: bool) -> None:
-        self._lock = threading.Lock()  # guards the list of exchanges
+        # Guards the list of exchanges. One that a thread may take twice: a handler of a signal may cancel.
+        self._lock = threading.RLock()
         self._exchanges: List[Exchange] = []
         self._cancelled = threading.Event()
         if cancelled:
