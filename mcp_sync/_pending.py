@@ -16,7 +16,7 @@ from . import _fork
 from ._deadline import Deadline
 from .errors import MCPSyncError, ProtocolError, TransportError, beginning_of
 from .jsonrpc import Notification, Request, Response
-from .transports.base import Exchange, Received
+from .transports.base import Exchange, Interrupted, Received
 
 __all__ = ["Pending", "Share"]
 
@@ -72,8 +72,9 @@ class Share(Exchange):
         self._on_closed = closed
         self._on_limited = limited
         self.streaming = streaming
-        # One lock, with a condition on it; it guards everything below and the deadline above.
-        self._changed = threading.Condition(threading.Lock())
+        # One lock, with a condition on it; it guards everything below and the deadline above. A thread may take it twice: a
+        # handler of a signal may interrupt.
+        self._changed = threading.Condition(threading.RLock())
         self._messages: Deque[Received] = collections.deque()
         self._error: Optional[MCPSyncError] = None
         self._answered = False
@@ -88,7 +89,7 @@ class Share(Exchange):
             while True:
                 if self.interrupted:
                     self.ending = "reset"
-                    raise TransportError("the exchange with %s (%s) was interrupted" % (self._where, self._what))
+                    raise Interrupted("the exchange with %s (%s) was interrupted" % (self._where, self._what))
                 if self._messages:
                     return self._messages.popleft()
                 if self._error is not None:
@@ -179,7 +180,7 @@ class Share(Exchange):
 
     def after_fork_in_child(self, error: MCPSyncError) -> None:
         """In a forked child: nothing will come any more, and there is nobody who could be told so."""
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition(threading.RLock())
         self._error, self.ending = error, "reset"
         self._closed = True
 

@@ -3,18 +3,19 @@
 See the specification, basic/patterns/progress, basic/patterns/cancellation, server/utilities/logging.
 """
 
+import contextlib
 import copy
 import logging
 import math
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, Optional
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import Cancelled, beginning_of
+from .errors import Cancelled, MCPSyncError, beginning_of
 from .jsonrpc import Notification
-from .transports.base import Exchange
+from .transports.base import Exchange, of_this_thread
 
 __all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "Raised", "pause"]
 
@@ -112,7 +113,7 @@ class Cancellation:
 
     One may be given to several calls; all of them are cancelled, and all to which it is given later. The server is told: over
     HTTP by the end of the exchange, otherwise by ``notifications/cancelled``. Whether it stops is its own affair.
-    See the specification, basic/patterns/cancellation. Any thread.
+    See the specification, basic/patterns/cancellation. Any thread; also a handler of a signal.
     """
 
     def __init__(self) -> None:
@@ -121,7 +122,8 @@ class Cancellation:
         _fork.register(self)
 
     def _made_anew(self, cancelled: bool) -> None:
-        self._lock = threading.Lock()  # guards the list of exchanges
+        # Guards the list of exchanges. One that a thread may take twice: a handler of a signal may cancel.
+        self._lock = threading.RLock()
         self._exchanges: List[Exchange] = []
         self._cancelled = threading.Event()
         if cancelled:
@@ -162,6 +164,35 @@ class Cancellation:
         """
         if self.cancelled:
             raise Cancelled("%s was cancelled%s" % (what, "" if self.reason is None else ": %s" % self.reason))
+
+    @contextlib.contextmanager
+    def covering(self, what: str) -> Iterator[None]:
+        """Cancel also what this thread has to ask for before the request itself, in the block.
+
+        :param what: the request, for the message of the error.
+        :raises Cancelled: if it is cancelled.
+        """
+        self.raise_if_cancelled(what)
+        begun: List[Exchange] = []
+
+        def attach(exchange: Exchange) -> None:
+            begun.append(exchange)
+            self.attach(exchange)
+
+        outer, of_this_thread.begun = of_this_thread.begun, attach
+        try:
+            yield
+        except MCPSyncError as error:
+            if not self.cancelled:
+                raise
+            try:
+                self.raise_if_cancelled(what)
+            except Cancelled as cancelled:
+                raise cancelled from error
+        finally:
+            of_this_thread.begun = outer
+            for exchange in begun:
+                self.detach(exchange)
 
     def attach(self, exchange: Exchange) -> None:
         with self._lock:
@@ -222,6 +253,10 @@ class CallOptions:
         self.request_state = request_state
         self.accept_task = accept_task
 
+    def covering(self, what: str) -> "ContextManager[None]":
+        """Return :meth:`Cancellation.covering`, or what does nothing."""
+        return contextlib.nullcontext() if self.cancellation is None else self.cancellation.covering(what)
+
     def with_headers(self, headers: Mapping[str, str]) -> "CallOptions":
         """Return the same with further HTTP headers."""
         other = copy.copy(self)
@@ -278,6 +313,10 @@ class Attempt:
         exchange, self._exchange = self._exchange, None
         if exchange is not None and self.options.cancellation is not None:
             self.options.cancellation.detach(exchange)
+
+    def covering(self) -> "ContextManager[None]":
+        """Have the cancellation end also what this thread has to ask for before the request itself, in the block."""
+        return self.options.covering(self._what)
 
     @property
     def cancelled(self) -> bool:

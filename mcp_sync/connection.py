@@ -1,5 +1,6 @@
 """One server, one settled era and transport: ``call``, ``listen``, ``close``."""
 
+import contextlib
 import threading
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -112,7 +113,8 @@ class Connection:
         while True:
             if attempt is not None:
                 deadline = attempt.deadline  # a user may have been asked in the meantime
-            session, result = self._settled(method, asked, deadline, attempt is None)
+            with contextlib.nullcontext() if attempt is None else attempt.covering():
+                session, result = self._settled(method, asked, deadline, attempt is None)
             if result is not None:
                 return result
             try:

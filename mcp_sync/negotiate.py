@@ -31,7 +31,7 @@ from .jsonrpc import (
     RequestIds,
 )
 from .sessions import Handlers, LegacySession, ModernSession, Session, speaks_of_no_session
-from .transports.base import Transport
+from .transports.base import Interrupted, Transport
 
 __all__ = ["ERAS", "MODERN_CODES", "Found", "Negotiator", "says_nothing_about_the_era"]
 
@@ -223,6 +223,8 @@ class Negotiator:
         except (TransportError, ServerError, ProtocolError) as error:
             if isinstance(error, ServerError) and error.code in MODERN_CODES:
                 return Found(session, error=error)
+            if isinstance(error, Interrupted):
+                raise
             if self._transport.shared_channel:
                 # Over stdio a legacy server may answer anything, or nothing, or end.
                 if isinstance(error, RequestTimeout) or getattr(error, "may_have_run", True):

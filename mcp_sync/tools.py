@@ -10,7 +10,7 @@ from . import schema
 from ._deadline import Deadline
 from .calling import CallOptions
 from .calls import Calls, limit_of
-from .errors import InputRequired, MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
+from .errors import Cancelled, InputRequired, MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
 from .jsonrpc import HEADER_MISMATCH, METHOD_NOT_FOUND
 from .reads import TOOLS, Reads
 from .results import (
@@ -54,7 +54,8 @@ class Tools:
         if arguments is not None:
             params["arguments"] = dict(arguments)
         limit = limit_of("tools/call", params, options)
-        tool = self._tool(name, options, limit, validate and schema.available())
+        with options.covering(limit.what):
+            tool = self._tool(name, options, limit, validate and schema.available())
         try:
             raw = self._request(params, tool, options, limit)
         except ServerError as error:
@@ -63,7 +64,10 @@ class Tools:
             # Refused before anything was done. The tool is not what it was when the list was read, or was not in it.
             _log.info("%s; listing the tools again", error)
             try:
-                listed = self._listed(options, limit, refresh=True)
+                with options.covering(limit.what):
+                    listed = self._listed(options, limit, refresh=True)
+            except Cancelled:
+                raise
             except MCPSyncError as failed:
                 raise error from failed
             raw = self._request(params, _found(listed, name), options, limit)

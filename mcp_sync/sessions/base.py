@@ -11,7 +11,7 @@ from ..eras.base import Ended, Era
 from ..errors import ProtocolError, RequestTimeout, TransportError, beginning_of
 from ..jsonrpc import FOREIGN, SAME, Request, Response, classify_id
 from ..notices import Notice, SubscriptionFilter
-from ..transports.base import Exchange, Outgoing, Transport
+from ..transports.base import Exchange, Interrupted, Outgoing, Transport
 
 __all__ = [
     "Handlers",
@@ -156,7 +156,7 @@ def answer_to(
                 _log.debug("skipped %s before the answer to %s", beginning_of(message.method), method)
             if attempt is not None and exchange.interrupted:
                 # By what has just been called, perhaps; the answer may be there already, and is not wanted any more.
-                raise TransportError("the exchange with %s (%s) was interrupted" % (where, method))
+                raise Interrupted("the exchange with %s (%s) was interrupted" % (where, method))
     except RequestTimeout:
         raise
     except TransportError as ended:

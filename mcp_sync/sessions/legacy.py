@@ -103,6 +103,9 @@ class LegacySession(Session):
         """
         channel = transport.connect(deadline)
         outgoing = Legacy.initialize(ids.next(), client_info, capabilities, channel)
+        if transport.shared_channel:
+            # Nobody gives up a greeting for what he wanted to ask after it: on one channel a server is greeted once.
+            outgoing = outgoing._replace(begun=lambda exchange: None)
         # Made before the handshake, because the server may ping while it lasts.
         session = cls(transport, Legacy("", None, channel), ids, handlers)
         session.private = private
@@ -141,7 +144,8 @@ class LegacySession(Session):
             return self.described
         # In the thread of the call, as the calls of a program are.
         if attempt is not None and attempt.options.log_level is not None:
-            self._set_log_level(attempt.options.log_level, deadline)
+            with attempt.covering():
+                self._set_log_level(attempt.options.log_level, deadline)
         return self._call(method, params, deadline, self.answering.here, attempt)
 
     def _call(

@@ -9,6 +9,7 @@ import urllib3.exceptions
 
 from ..errors import RequestTimeout, TransportError, beginning_of
 from ._guard import Guard
+from .base import Interrupted
 
 __all__ = ["failure", "lost_connection"]
 
@@ -30,7 +31,7 @@ def failure(
     """
     ran = guard.sent
     if guard.interrupted:
-        return TransportError("the exchange with %s (%s) was interrupted" % (where, method), may_have_run=ran), "reset"
+        return Interrupted("the exchange with %s (%s) was interrupted" % (where, method), may_have_run=ran), "reset"
     chain = list(_chain(error))
     if any(isinstance(inner, _TIMEOUTS) for inner in chain):
         if guard.deadline.expired or guard.limited_by == "deadline":

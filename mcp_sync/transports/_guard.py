@@ -36,7 +36,8 @@ class Guard:
         self._connecting: Optional[Deadline] = None
         self._outer: List[Optional[Guard]] = []
         # Guards the three below: an interruption must not hit a socket that was given back and serves another exchange.
-        self._lock = threading.Lock()
+        # A thread may take it twice: a handler of a signal may interrupt.
+        self._lock = threading.RLock()
         self.interrupted = False
         self._socket: Optional[socket.socket] = None
         self._own: Optional[socket.socket] = None  # the same, if it is to be closed here

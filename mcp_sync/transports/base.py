@@ -1,13 +1,23 @@
 """What a transport offers: exchanges, and no more."""
 
 import abc
+import threading
 from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from .._deadline import Deadline
 from ..errors import ProtocolError, TransportError
 from ..jsonrpc import Message
 
-__all__ = ["ChannelLost", "Exchange", "Outgoing", "Received", "Transport"]
+__all__ = [
+    "ChannelLost",
+    "Exchange",
+    "Interrupted",
+    "Outgoing",
+    "Received",
+    "Transport",
+    "about_to_send",
+    "of_this_thread",
+]
 
 #: A message, or the error that stands in the place of one that could not be read.
 Received = Union[Message, ProtocolError]
@@ -18,6 +28,10 @@ class ChannelLost(TransportError):
 
     #: Whether the message was sent all the same, to a server that did not know what to do with it.
     sent = False
+
+
+class Interrupted(TransportError):
+    """An exchange was interrupted from this side, which says nothing about the server."""
 
 
 class Outgoing(NamedTuple):
@@ -100,6 +114,21 @@ class Exchange(abc.ABC):
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+class _OfThisThread(threading.local):
+    begun: Optional[Callable[[Exchange], None]] = None
+
+
+#: ``begun`` is called as that of :class:`Outgoing`, for the messages of this thread that have none.
+of_this_thread = _OfThisThread()
+
+
+def about_to_send(outgoing: Outgoing, exchange: Exchange) -> None:
+    """Show the exchange of a message that is about to be sent to whoever may want to interrupt it."""
+    begun = outgoing.begun or of_this_thread.begun
+    if begun is not None:
+        begun(exchange)
 
 
 class Transport(abc.ABC):

@@ -24,7 +24,7 @@ from ._guard import Guard
 from ._headers import media_type
 from ._options import Auth, HTTPOptions, origin
 from ._pool import Pool
-from .base import ChannelLost, Outgoing, Received, Transport
+from .base import ChannelLost, Outgoing, Received, Transport, about_to_send
 
 __all__ = ["HTTPSSE"]
 
@@ -187,8 +187,7 @@ class HTTPSSE(Transport):
         try:
             guard = Guard(deadline)
             share.sending, share.sending_until = guard.interrupt, guard.put_off
-            if outgoing.begun is not None:
-                outgoing.begun(share)
+            about_to_send(outgoing, share)
             self._post(channel, outgoing, guard)
             share.sending = share.sending_until = None
         except TransportError:

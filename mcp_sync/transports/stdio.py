@@ -22,7 +22,7 @@ from .._pending import Pending, Share
 from .._worker import Worker
 from ..errors import MessageTooLarge, ProtocolError, TransportError, beginning_of
 from ..jsonrpc import Request, decode, encode
-from .base import ChannelLost, Outgoing, Received, Transport
+from .base import ChannelLost, Outgoing, Received, Transport, about_to_send
 
 __all__ = ["Command", "Stdio"]
 
@@ -458,8 +458,7 @@ class Stdio(Transport):
 
         share = child.pending.open(request_id, method, deadline, closed, outgoing.streaming)
         try:
-            if outgoing.begun is not None:
-                outgoing.begun(share)
+            about_to_send(outgoing, share)
             child.write(message, deadline)
             sent = True
         except BaseException:

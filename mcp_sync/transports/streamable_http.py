@@ -20,7 +20,7 @@ from ..jsonrpc import encode
 from ._exchange import HTTPExchange
 from ._options import Auth, HTTPOptions
 from ._pool import Pool
-from .base import Outgoing, Transport
+from .base import Outgoing, Transport, about_to_send
 
 __all__ = ["Auth", "HTTPOptions", "StreamableHTTP"]
 
@@ -43,8 +43,7 @@ class StreamableHTTP(Transport):
 
     def exchange(self, outgoing: Outgoing, deadline: Deadline) -> HTTPExchange:
         exchange = HTTPExchange(self._opened(), outgoing, deadline, self._ended)
-        if outgoing.begun is not None:
-            outgoing.begun(exchange)
+        about_to_send(outgoing, exchange)
         self._begun(exchange, exchange.send, encode(outgoing.message))
         return exchange
 

@@ -7,11 +7,18 @@ import threading
 from typing import Any, Iterator, List
 
 import pytest
-from rawserver import BOUND, CHUNKED_EVENTS_HEAD, Outcome, Peer, RawServer, chunk
+from rawserver import BOUND, CHUNKED_EVENTS_HEAD, EVENTS_HEAD, Outcome, Peer, RawServer, chunk
 from serving import KINDS, MODERN, connected, form, params_of, serving, usable
 
 from mcp_sync import Cancellation, Cancelled, Client, ClientClosed, Progress, RequestTimeout
+from mcp_sync._deadline import Deadline
+from mcp_sync._pending import Pending
+from mcp_sync.calling import pause
 from mcp_sync.testing import Server, faults
+from mcp_sync.transports._guard import Guard
+from mcp_sync.transports.base import Exchange, Interrupted, Outgoing
+from mcp_sync.transports.http_sse import HTTPSSE
+from mcp_sync.transports.streamable_http import HTTPOptions
 
 
 @pytest.fixture(params=KINDS)
@@ -89,6 +96,57 @@ def test_a_call_is_not_even_sent_if_it_is_cancelled_before(server: Server) -> No
                 client.get_prompt("slow", cancellation=cancellation)
         assert server.count("tools/call") == server.count("prompts/get") == 0
         assert not params_of(server, "notifications/cancelled")
+
+
+@pytest.mark.parametrize("verb", ["call_tool", "get_prompt"])
+@pytest.mark.parametrize("method", ["server/discover", "initialize", "tools/list", "logging/setLevel"])
+def test_a_call_is_cancelled_while_something_else_is_asked_before_it(
+    server: Server, kind: str, method: str, verb: str
+) -> None:
+    server.add_tool("slow", lambda arguments: "done")
+    server.add_prompt("slow", lambda arguments: "done")
+    cancellation = Cancellation()
+    if (method == "server/discover" and kind == "http+sse") or (method in ("initialize", "logging/setLevel") and kind in MODERN):
+        return
+    if method == "initialize" and kind != "legacy http":
+        return  # on one channel a server is greeted once, whoever wanted it
+    if method == "tools/list" and (kind != "modern http" or verb != "call_tool"):
+        return  # nothing has to be known of a tool there
+    with connected(server) as client, server.hold(method) as gate:
+        call = Outcome(lambda: getattr(client, verb)("slow", cancellation=cancellation, log_level="error"))
+        gate.wait_reached()
+        cancellation.cancel()
+        error = call.error()
+        assert isinstance(error, Cancelled) and "(slow) was cancelled" in str(error)
+        gate.release()
+        assert usable(client, server)
+        assert (server.count("tools/call"), server.count("prompts/get")) == (1, 0)
+        # Nothing was concluded from the silence of a server that nobody listened to any more.
+        greeted = 0 if kind in MODERN else 2 if method == "initialize" or kind == "http+sse" else 1
+        assert server.count("initialize") == greeted
+
+
+def test_the_sending_of_a_call_is_interrupted_and_put_off_where_a_server_takes_its_time_to_accept_it() -> None:
+    posted, idle = threading.Semaphore(0), threading.Event()
+
+    def script(peer: Peer) -> None:
+        if peer.request().line.startswith("GET"):
+            peer.send(EVENTS_HEAD + b"event: endpoint\ndata: /messages\n\n")
+            peer.idle()
+        posted.release()
+        peer.wait_gone()
+
+    with RawServer(script) as server:
+        transport = HTTPSSE(HTTPOptions(server.url))
+        shares: List[Exchange] = []
+        outgoing = Outgoing({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}, {}, begun=shares.append)
+        call = Outcome(lambda: transport.exchange(outgoing, Deadline(0.2)))
+        assert posted.acquire(timeout=BOUND)
+        shares[0].put_off(Deadline(BOUND))
+        idle.wait(0.3)
+        shares[0].interrupt()
+        assert isinstance(call.error(), Interrupted)
+        transport.close()
 
 
 def test_after_the_answer_there_is_nothing_to_cancel(server: Server) -> None:
@@ -201,28 +259,65 @@ def test_a_call_is_cancelled_while_a_user_is_asked(server: Server, kind: str) ->
         assert usable(client, server)
 
 
-def test_a_call_is_cancelled_while_it_only_waits_to_be_made_again() -> None:
+def waiting_in(monkeypatch: Any, module: str) -> threading.Event:
+    """Set as soon as a call does nothing but wait."""
+    waits = threading.Event()
+
+    def waiting(*args: Any) -> None:
+        waits.set()
+        pause(*args)
+
+    monkeypatch.setattr(module + ".pause", waiting)
+    return waits
+
+
+class LongPauses:
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def next(self) -> float:
+        return 10 * BOUND
+
+
+def test_a_call_is_cancelled_while_it_only_waits_to_be_made_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr("mcp_sync.calls.Backoff", LongPauses)
     for kind in MODERN:
         with serving(kind) as server:
             server.add_tool("later", lambda arguments: {"resultType": "input_required", "requestState": "s"})
             cancellation = Cancellation()
             with connected(server) as client:
+                waits = waiting_in(monkeypatch, "mcp_sync.calls")
                 call = Outcome(lambda: client.call_tool("later", cancellation=cancellation))
-                server.wait_for_requests("tools/call")
+                assert waits.wait(BOUND)
                 cancellation.cancel()
                 assert isinstance(call.error(), Cancelled)
 
 
-def test_a_call_is_cancelled_while_its_broken_answer_is_to_be_fetched_again() -> None:
+def test_a_call_is_cancelled_while_its_broken_answer_is_to_be_fetched_again(monkeypatch: Any) -> None:
+    waits = waiting_in(monkeypatch, "mcp_sync.sessions.legacy")
     with Server(eras=("legacy",), answer="sse", resumable=True, retry_ms=600000) as server, connected(server) as client:
         server.add_tool("slow", lambda arguments: "done")
         client.list_tools()
-        injected = server.inject(faults.CutAndResume(600000), method="tools/call")
+        server.inject(faults.CutAndResume(600000), method="tools/call")
         cancellation = Cancellation()
         call = Outcome(lambda: client.call_tool("slow", cancellation=cancellation))
-        injected.wait_used()
+        assert waits.wait(BOUND)
         cancellation.cancel()
         assert isinstance(call.error(), Cancelled)
+
+
+def test_nothing_hangs_if_a_signal_comes_while_a_lock_is_held() -> None:
+    cancellation, guard = Cancellation(), Guard(Deadline(None))
+    share = Pending("x", lambda message: None).open(1, "x", Deadline(None), lambda share, answered: None)
+
+    def interrupt() -> None:
+        with cancellation._lock, guard._lock, share._changed:
+            cancellation.cancel()
+
+    cancellation.attach(share)
+    cancellation.attach(guard)  # type: ignore[arg-type]
+    Outcome(interrupt).value()
+    assert share.interrupted and guard.interrupted
 
 
 def test_a_cancellation_says_what_it_is() -> None:
@@ -344,7 +439,7 @@ def test_pings_do_not_keep_a_call_alive() -> None:
 
             server.add_tool("work", work)
             client.list_tools()
-            with pytest.raises(RequestTimeout):
+            with pytest.raises(RequestTimeout, match=r"0.4 s \(timeout=\)"):
                 client.call_tool("work", timeout=0.4, max_timeout=BOUND)
 
 
@@ -388,13 +483,15 @@ def test_a_client_that_is_closed_ends_its_calls(server: Server) -> None:
     assert isinstance(call.error(), ClientClosed)
 
 
-def test_a_client_that_is_closed_ends_calls_that_only_wait_to_be_made_again() -> None:
+def test_a_client_that_is_closed_ends_calls_that_only_wait_to_be_made_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr("mcp_sync.calls.Backoff", LongPauses)
     for kind in MODERN:
         with serving(kind) as server:
             server.add_tool("later", lambda arguments: {"resultType": "input_required", "requestState": "s"})
             client = connected(server)
+            waits = waiting_in(monkeypatch, "mcp_sync.calls")
             call = Outcome(lambda: client.call_tool("later"))
-            server.wait_for_requests("tools/call", 2)
+            assert waits.wait(BOUND)
             client.close()
             assert isinstance(call.error(), ClientClosed)
 
