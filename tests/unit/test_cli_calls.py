@@ -10,9 +10,10 @@ from typing import Any, Dict, Iterator, List
 import pytest
 from test_cli import WAIT, Started, Terminal, ended_on, needs_signals, needs_terminal, run
 
-from mcp_sync import Progress
+from mcp_sync import InputRequired, Progress
 from mcp_sync.cli import bar
 from mcp_sync.cli.asking import Asker
+from mcp_sync.cli.leaving import told
 from mcp_sync.cli.output import Output, width
 from mcp_sync.cli.values import WrongArguments, arguments_of, taken
 from mcp_sync.testing import Server, StdioServer
@@ -400,6 +401,23 @@ def test_ctrl_c_cancels_the_call_and_the_server_is_told(kind: str) -> None:
             assert server.count("notifications/cancelled") == 1
 
 
+@needs_signals
+def test_ctrl_c_cancels_the_task_of_a_call_but_not_one_that_was_picked_up(server: Server) -> None:
+    server.add_tool("later", None, task=True)
+    with Started("call", server.url, "later") as calling:
+        task = server.wait_for_task(1, WAIT)
+        task.wait_for_polls(1, WAIT)
+        with Started("call", server.url, "later", "--task", task.id, "--header", "X-Who: another") as another:
+            while not any("X-Who" in request.headers for request in server.requests if request.method == "tasks/get"):
+                task.wait_for_polls(server.count("tasks/get") + 1, WAIT)
+            another.interrupt()
+            assert another.ended() == (130, "", "")
+        assert not task.cancelled.is_set()
+        calling.interrupt()
+        assert calling.ended() == (130, "", "")
+        assert task.cancelled.wait(WAIT)
+
+
 # -- on a terminal -----------------------------------------------------------------------------------------------------
 
 
@@ -578,8 +596,39 @@ def test_each_kind_of_field_is_checked(field: Any, text: str, told: str, value: 
         assert answer == {"action": "accept", "content": {"x": value}}
 
 
+def deep() -> Any:
+    value: Any = []
+    for _ in range(5000):
+        value = [value]
+    return value
+
+
+def test_a_form_that_makes_no_sense_can_be_declined_and_told_of(server: Server) -> None:
+    fields: Dict[str, Any] = {
+        "a": {"type": "integer", "minimum": 10**400, "title": 3, "description": ["x"]},
+        "b": {"type": "string", "default": deep()},
+        "c": {"enum": [deep(), "x"] * 100, "enumNames": "x"},
+        "d": {"oneOf": [3, {"const": deep(), "title": deep()}], "default": 5},
+        "e": 7,
+        "f": {"type": ["string"], "format": {"x": 1}, "maxLength": "many"},
+    }
+    for schema in ({"properties": fields, "required": "all"}, {"properties": [1]}, [], None):
+        params = {"message": ["no text"], "requestedSchema": schema}
+        screen = Screen()
+        lines = iter([""] * 4)
+
+        def read(output: Output, prompt: str) -> Any:
+            output.write(prompt)
+            return next(lines, None)
+
+        assert Asker(Output(screen), read).answer(params) == {"action": "decline"}
+        assert len(screen.getvalue()) < 20000
+        asked = InputRequired("?", input_requests={"k": {"method": "elicitation/create", "params": params}, "l": 3})
+        assert all(len(line) < 1000 for line in told(asked))
+
+
 @pytest.mark.parametrize(
-    "url, told",
+    "url, beware",
     [
         ("https://bank.example@evil.example/", "not the host"),
         ("https://xn--bnk-6la.example/", "other alphabets"),
@@ -590,7 +639,7 @@ def test_each_kind_of_field_is_checked(field: Any, text: str, told: str, value: 
         ("http://127.0.0.1:8000/", ""),
     ],
 )
-def test_an_address_that_may_deceive_is_warned_of(url: str, told: str) -> None:
+def test_an_address_that_may_deceive_is_warned_of(url: str, beware: str) -> None:
     screen = Screen()
 
     def read(output: Output, prompt: str) -> None:
@@ -599,4 +648,4 @@ def test_an_address_that_may_deceive_is_warned_of(url: str, told: str) -> None:
     asker = Asker(Output(screen), read)
     asker.where = "https://docs.example.com/mcp"
     assert asker.answer({"mode": "url", "message": "Log in.", "url": url}) == {"action": "decline"}
-    assert (told in screen.getvalue()) if told else ("Beware" not in screen.getvalue())
+    assert (beware in screen.getvalue()) if beware else ("Beware" not in screen.getvalue())
