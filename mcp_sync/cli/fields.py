@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ..errors import beginning_of
 from .output import shorten
 
 __all__ = ["Option", "hint_for", "options_of", "shown_value", "value_of", "yes_or_no"]
@@ -92,7 +91,9 @@ def shown_value(value: Any, options: List[Option]) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else beginning_of(value)
+    if isinstance(value, (list, dict)):
+        return "[...]" if isinstance(value, list) else "{...}"  # there should be none, and it may be of any size
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def value_of(text: str, field: Mapping[str, Any], options: List[Option]) -> Any:

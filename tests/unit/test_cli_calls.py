@@ -2,6 +2,8 @@
 
 import io
 import json
+import logging
+import os
 import re
 import sys
 import threading
@@ -10,7 +12,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 from test_cli import WAIT, Started, Terminal, ended_on, needs_signals, needs_terminal, run
 
-from mcp_sync import InputRequired, Progress
+from mcp_sync import CallToolResult, Client, InputRequired, Progress
 from mcp_sync.cli import bar
 from mcp_sync.cli.asking import Asker
 from mcp_sync.cli.leaving import told
@@ -423,8 +425,6 @@ def test_ctrl_c_cancels_the_task_of_a_call_but_not_one_that_was_picked_up(server
 
 def typed(terminal: Terminal, prompt: str, text: str) -> None:
     """Wait for a prompt, and answer it."""
-    import os
-
     terminal.until(lambda written: written.endswith(prompt.encode("utf-8")))
     os.write(terminal.master, text.encode("utf-8"))
 
@@ -496,14 +496,38 @@ def test_a_question_without_fields_is_not_accepted_by_enter_alone(server: Server
 
 
 @needs_terminal
+def test_what_was_typed_before_a_question_was_seen_does_not_answer_it(server: Server) -> None:
+    with Terminal() as terminal, server.hold("tools/call") as gate:
+        with Started("call", server.url, "confirm", terminal=terminal, TERM="xterm") as calling:
+            gate.wait_reached(1, WAIT)
+            os.write(terminal.master, b"yes\n")
+            terminal.until(lambda written: b"yes" in written)
+            gate.release()
+            typed(terminal, "Accept? [no]: ", "\n")
+            assert ended_on(terminal, calling) == 0
+            assert '"decline"' in plain(terminal)
+
+
+def test_the_log_waits_for_the_line_of_progress_to_be_taken_away(server: Server, monkeypatch: Any, capsys: Any) -> None:
+    def call_tool(self: Any, *_: Any, on_progress: Any, **__: Any) -> CallToolResult:
+        logging.getLogger("mcp_sync").warning("look here")
+        on_progress(Progress(1, 2, "half"))
+        return CallToolResult()
+
+    monkeypatch.setattr(Client, "call_tool", call_tool)
+    monkeypatch.setattr(bar, "can_redraw", lambda output: True)
+    assert run("call", server.url, "log") == 0
+    err = capsys.readouterr().err
+    assert "half" in err and err.endswith("half\r\x1b[2Kmcp-sync: warning: look here\n")
+
+
+@needs_terminal
 @pytest.mark.parametrize("with_tqdm", [True, False])
 def test_progress_is_one_line_that_is_redrawn_and_taken_away(server: Server, with_tqdm: bool, tmp_path: Any) -> None:
     if with_tqdm:
         pytest.importorskip("tqdm")
     else:
         (tmp_path / "tqdm.py").write_text("raise ImportError('not installed')\n")
-    import os
-
     path = os.pathsep.join([str(tmp_path)] + [folder for folder in sys.path if folder])
     drawn = b"epoch 1"
     with Terminal(60) as terminal:
@@ -555,6 +579,8 @@ def test_the_line_of_progress_fits_whatever_the_server_says(columns: int, tqdm: 
     ):
         line = bar._line(progress, 12345.6, columns, output)
         assert width(line) <= columns and line.isprintable()
+    line = bar._line(Progress(1, 4, "first, and then " * 10), 0.0, 80, output)
+    assert columns < 80 or (line.startswith(" 25% ") and "  first, and then first" in line and line.endswith(output.mark))
 
 
 @pytest.mark.parametrize(
