@@ -18,7 +18,7 @@ from mcp_sync.cli.asking import Asker
 from mcp_sync.cli.leaving import told
 from mcp_sync.cli.output import Output, width
 from mcp_sync.cli.values import WrongArguments, arguments_of, taken
-from mcp_sync.testing import Server, StdioServer
+from mcp_sync.testing import Server, StdioServer, faults
 
 SCHEMA: Dict[str, Any] = {
     "type": "object",
@@ -268,6 +268,15 @@ def test_prompts_are_printed_with_who_says_what_if_there_is_more_than_one(server
     assert capsys.readouterr() == ("[user]\nHi\nyou\n\n[assistant]\nHi\nyou\n", "")
     assert run("prompt", server.url, "review") == 2
     assert "code is missing" in capsys.readouterr().err
+
+
+def test_a_server_that_knows_no_prompts_is_6_and_the_command_that_shows_what_it_can_do_is_named(capsys: Any) -> None:
+    with Server() as server:
+        server.inject(faults.JsonRpcError(-32601, "Method not found"), method="prompts/list", times=None)
+        server.inject(faults.JsonRpcError(-32601, "Method not found"), method="prompts/get", times=None)
+        assert run("prompt", server.url, "review", "code=x") == 6
+    err = capsys.readouterr().err
+    assert "does not know prompts/get; 'mcp-sync info' shows what it can do" in err and len(err.splitlines()) == 1
 
 
 def test_a_server_over_stdio_is_started_for_the_call(capsys: Any) -> None:
