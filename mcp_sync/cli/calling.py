@@ -2,25 +2,21 @@
 
 import argparse
 import json
-import shlex
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable
 
 from ..client import Client
 from ..errors import InputRequired, NotSupported, ServerError
 from ..results import CallToolResult, GetPromptResult
 from .arguments import complain_of_usage
-from .asking import answer_like, asked_lines
 from .conversation import Conversation
 from .exits import INPUT_REQUIRED, NOT_FOUND, OK, TOOL_FAILED, USAGE
-from .output import Log, Output, clean, complain, shorten
+from .leaving import document_of, told
+from .output import Log, Output, clean, complain
 from .shown import messages, shown, text_for
 from .values import WrongArguments, arguments_of, json_object, prompt_schema, suggestion, taken
 from .waiting import interruptibly
 
 __all__ = ["call", "prompt"]
-
-#: A state that is longer is not shown: nobody copies it by hand.
-_MAX_STATE = 300
 
 
 class _NotThere(Exception):
@@ -174,18 +170,11 @@ def _wrong(error: WrongArguments, schema: Dict[str, Any], arguments: argparse.Na
 def _asked(asked: InputRequired, arguments: argparse.Namespace, output: Output, conversation: Conversation) -> int:
     """Tell what the server asks for, and how to go on."""
     if arguments.json:
-        document: Dict[str, Any] = {"resultType": "input_required", "inputRequests": asked.input_requests}
-        if asked.request_state is not None:
-            document["requestState"] = asked.request_state
-        if asked.task is not None:
-            document["taskId"] = asked.task["task_id"]
-        output.document(document)
+        output.document(document_of(asked))
     what = "it answers %s" % asked.method if asked.task is None else "the task goes on"
     complain("the server asks for input before %s, and %s:" % (what, _why_not(asked, conversation)))
-    for key, request in asked.input_requests.items():
-        for line in asked_lines(key, request):
-            conversation.say("  " + line)
-    conversation.say(_how_to_go_on(asked))
+    for line in told(asked):
+        conversation.say(line)
     return INPUT_REQUIRED
 
 
@@ -194,15 +183,3 @@ def _why_not(asked: InputRequired, conversation: Conversation) -> str:
         return "nobody is at a terminal to answer"
     methods = {request.get("method") for request in asked.input_requests.values() if isinstance(request, dict)}
     return "it never stops" if methods <= {"elicitation/create"} else "this program has no answer to that"
-
-
-def _how_to_go_on(asked: InputRequired) -> str:
-    example = {key: answer_like(request) for key, request in list(asked.input_requests.items())[:3]}
-    words: List[str] = ["--input-responses", shlex.quote(shorten(json.dumps(example), 500))]
-    if asked.task is not None:
-        words += ["--task", shlex.quote(asked.task["task_id"])]
-    state: Optional[str] = asked.request_state
-    if state is not None:
-        shown_state = shlex.quote(clean(state)) if len(state) <= _MAX_STATE else "'...' (with --json it is printed)"
-        words += ["--request-state", shown_state]
-    return clean("To answer, give the same command once more, with: %s" % " ".join(words))

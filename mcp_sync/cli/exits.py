@@ -72,6 +72,7 @@ def explain(error: MCPSyncError, credentials: bool) -> Tuple[int, str]:
     # The library names its own options; here they have other names.
     told = str(error).replace("(timeout=)", "(--timeout)").replace("(max_message_bytes)", "").rstrip()
     told = told.replace("client.task() with its id gives a handle to wait again", "--task with its id waits again")
+    told = told.replace("discover().capabilities says what it can do", "'mcp-sync info' shows what it can do")
     code, hint = _judge(error, credentials)
     return code, told + ("; " + hint if hint else "")
 

@@ -9,6 +9,7 @@ import math
 import sys
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set
 
+from ..errors import beginning_of
 from .output import clean, shorten, table
 
 __all__ = ["WrongArguments", "arguments_of", "choices", "json_object", "prompt_schema", "suggestion", "taken"]
@@ -210,7 +211,8 @@ def choices(field: Any) -> Optional[List[Any]]:
 
 
 def _list(values: Iterable[Any]) -> str:
-    return shorten(clean(", ".join(value if isinstance(value, str) else json.dumps(value) for value in values)), _MAX_TEXT)
+    texts = [value if isinstance(value, str) else beginning_of(value) for value in list(values)[:_MAX_ROWS]]
+    return shorten(clean(", ".join(texts)), _MAX_TEXT)
 
 
 def taken(schema: Mapping[str, Any], columns: Optional[int] = None, mark: str = "…") -> List[str]:

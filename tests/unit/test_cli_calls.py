@@ -2,6 +2,8 @@
 
 import io
 import json
+import logging
+import os
 import re
 import sys
 import threading
@@ -10,12 +12,13 @@ from typing import Any, Dict, Iterator, List
 import pytest
 from test_cli import WAIT, Started, Terminal, ended_on, needs_signals, needs_terminal, run
 
-from mcp_sync import Progress
+from mcp_sync import CallToolResult, Client, InputRequired, Progress
 from mcp_sync.cli import bar
 from mcp_sync.cli.asking import Asker
+from mcp_sync.cli.leaving import told
 from mcp_sync.cli.output import Output, width
 from mcp_sync.cli.values import WrongArguments, arguments_of, taken
-from mcp_sync.testing import Server, StdioServer
+from mcp_sync.testing import Server, StdioServer, faults
 
 SCHEMA: Dict[str, Any] = {
     "type": "object",
@@ -267,6 +270,15 @@ def test_prompts_are_printed_with_who_says_what_if_there_is_more_than_one(server
     assert "code is missing" in capsys.readouterr().err
 
 
+def test_a_server_that_knows_no_prompts_is_6_and_the_command_that_shows_what_it_can_do_is_named(capsys: Any) -> None:
+    with Server() as server:
+        server.inject(faults.JsonRpcError(-32601, "Method not found"), method="prompts/list", times=None)
+        server.inject(faults.JsonRpcError(-32601, "Method not found"), method="prompts/get", times=None)
+        assert run("prompt", server.url, "review", "code=x") == 6
+    err = capsys.readouterr().err
+    assert "does not know prompts/get; 'mcp-sync info' shows what it can do" in err and len(err.splitlines()) == 1
+
+
 def test_a_server_over_stdio_is_started_for_the_call(capsys: Any) -> None:
     with StdioServer() as server:
         offer(server)
@@ -400,13 +412,28 @@ def test_ctrl_c_cancels_the_call_and_the_server_is_told(kind: str) -> None:
             assert server.count("notifications/cancelled") == 1
 
 
+@needs_signals
+def test_ctrl_c_cancels_the_task_of_a_call_but_not_one_that_was_picked_up(server: Server) -> None:
+    server.add_tool("later", None, task=True)
+    with Started("call", server.url, "later") as calling:
+        task = server.wait_for_task(1, WAIT)
+        task.wait_for_polls(1, WAIT)
+        with Started("call", server.url, "later", "--task", task.id, "--header", "X-Who: another") as another:
+            while not any("X-Who" in request.headers for request in server.requests if request.method == "tasks/get"):
+                task.wait_for_polls(server.count("tasks/get") + 1, WAIT)
+            another.interrupt()
+            assert another.ended() == (130, "", "")
+        assert not task.cancelled.is_set()
+        calling.interrupt()
+        assert calling.ended() == (130, "", "")
+        assert task.cancelled.wait(WAIT)
+
+
 # -- on a terminal -----------------------------------------------------------------------------------------------------
 
 
 def typed(terminal: Terminal, prompt: str, text: str) -> None:
     """Wait for a prompt, and answer it."""
-    import os
-
     terminal.until(lambda written: written.endswith(prompt.encode("utf-8")))
     os.write(terminal.master, text.encode("utf-8"))
 
@@ -478,14 +505,38 @@ def test_a_question_without_fields_is_not_accepted_by_enter_alone(server: Server
 
 
 @needs_terminal
+def test_what_was_typed_before_a_question_was_seen_does_not_answer_it(server: Server) -> None:
+    with Terminal() as terminal, server.hold("tools/call") as gate:
+        with Started("call", server.url, "confirm", terminal=terminal, TERM="xterm") as calling:
+            gate.wait_reached(1, WAIT)
+            os.write(terminal.master, b"yes\n")
+            terminal.until(lambda written: b"yes" in written)
+            gate.release()
+            typed(terminal, "Accept? [no]: ", "\n")
+            assert ended_on(terminal, calling) == 0
+            assert '"decline"' in plain(terminal)
+
+
+def test_the_log_waits_for_the_line_of_progress_to_be_taken_away(server: Server, monkeypatch: Any, capsys: Any) -> None:
+    def call_tool(self: Any, *_: Any, on_progress: Any, **__: Any) -> CallToolResult:
+        logging.getLogger("mcp_sync").warning("look here")
+        on_progress(Progress(1, 2, "half"))
+        return CallToolResult()
+
+    monkeypatch.setattr(Client, "call_tool", call_tool)
+    monkeypatch.setattr(bar, "can_redraw", lambda output: True)
+    assert run("call", server.url, "log") == 0
+    err = capsys.readouterr().err
+    assert "half" in err and err.endswith("half\r\x1b[2Kmcp-sync: warning: look here\n")
+
+
+@needs_terminal
 @pytest.mark.parametrize("with_tqdm", [True, False])
 def test_progress_is_one_line_that_is_redrawn_and_taken_away(server: Server, with_tqdm: bool, tmp_path: Any) -> None:
     if with_tqdm:
         pytest.importorskip("tqdm")
     else:
         (tmp_path / "tqdm.py").write_text("raise ImportError('not installed')\n")
-    import os
-
     path = os.pathsep.join([str(tmp_path)] + [folder for folder in sys.path if folder])
     drawn = b"epoch 1"
     with Terminal(60) as terminal:
@@ -537,6 +588,8 @@ def test_the_line_of_progress_fits_whatever_the_server_says(columns: int, tqdm: 
     ):
         line = bar._line(progress, 12345.6, columns, output)
         assert width(line) <= columns and line.isprintable()
+    line = bar._line(Progress(1, 4, "first, and then " * 10), 0.0, 80, output)
+    assert columns < 80 or (line.startswith(" 25% ") and "  first, and then first" in line and line.endswith(output.mark))
 
 
 @pytest.mark.parametrize(
@@ -578,8 +631,39 @@ def test_each_kind_of_field_is_checked(field: Any, text: str, told: str, value: 
         assert answer == {"action": "accept", "content": {"x": value}}
 
 
+def deep() -> Any:
+    value: Any = []
+    for _ in range(5000):
+        value = [value]
+    return value
+
+
+def test_a_form_that_makes_no_sense_can_be_declined_and_told_of(server: Server) -> None:
+    fields: Dict[str, Any] = {
+        "a": {"type": "integer", "minimum": 10**400, "title": 3, "description": ["x"]},
+        "b": {"type": "string", "default": deep()},
+        "c": {"enum": [deep(), "x"] * 100, "enumNames": "x"},
+        "d": {"oneOf": [3, {"const": deep(), "title": deep()}], "default": 5},
+        "e": 7,
+        "f": {"type": ["string"], "format": {"x": 1}, "maxLength": "many"},
+    }
+    for schema in ({"properties": fields, "required": "all"}, {"properties": [1]}, [], None):
+        params = {"message": ["no text"], "requestedSchema": schema}
+        screen = Screen()
+        lines = iter([""] * 4)
+
+        def read(output: Output, prompt: str) -> Any:
+            output.write(prompt)
+            return next(lines, None)
+
+        assert Asker(Output(screen), read).answer(params) == {"action": "decline"}
+        assert len(screen.getvalue()) < 20000
+        asked = InputRequired("?", input_requests={"k": {"method": "elicitation/create", "params": params}, "l": 3})
+        assert all(len(line) < 1000 for line in told(asked))
+
+
 @pytest.mark.parametrize(
-    "url, told",
+    "url, beware",
     [
         ("https://bank.example@evil.example/", "not the host"),
         ("https://xn--bnk-6la.example/", "other alphabets"),
@@ -590,7 +674,7 @@ def test_each_kind_of_field_is_checked(field: Any, text: str, told: str, value: 
         ("http://127.0.0.1:8000/", ""),
     ],
 )
-def test_an_address_that_may_deceive_is_warned_of(url: str, told: str) -> None:
+def test_an_address_that_may_deceive_is_warned_of(url: str, beware: str) -> None:
     screen = Screen()
 
     def read(output: Output, prompt: str) -> None:
@@ -599,4 +683,4 @@ def test_an_address_that_may_deceive_is_warned_of(url: str, told: str) -> None:
     asker = Asker(Output(screen), read)
     asker.where = "https://docs.example.com/mcp"
     assert asker.answer({"mode": "url", "message": "Log in.", "url": url}) == {"action": "decline"}
-    assert (told in screen.getvalue()) if told else ("Beware" not in screen.getvalue())
+    assert (beware in screen.getvalue()) if beware else ("Beware" not in screen.getvalue())

@@ -1,9 +1,10 @@
 """The README's programs run, and its claims about numbers are the code's."""
 
+import configparser
 import inspect
 import re
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -19,10 +20,33 @@ def programs() -> List[str]:
     return ["".join(line[4:] if line.strip() else "\n" for line in block.splitlines(True)) for block in blocks]
 
 
+def search(arguments: Dict[str, Any]) -> str:
+    assert set(arguments) == {"query"}
+    return "colour = blue"
+
+
+def book(arguments: Dict[str, Any], call: Any) -> str:
+    fields = {"name": {"type": "string"}, "seats": {"type": "integer", "default": 1}}
+    form = {"message": "Who?", "requestedSchema": {"type": "object", "properties": fields, "required": ["name"]}}
+    answer = call.ask({"who": {"method": "elicitation/create", "params": form}}, state="signed")["who"]
+    assert answer["content"]["name"] == "Ada"
+    return "%(to)s: colour = blue" % arguments
+
+
+def train(arguments: Dict[str, Any], call: Any) -> str:
+    for epoch in range(arguments["epochs"]):
+        call.progress(epoch, arguments["epochs"], "epoch")
+    return "colour = blue"
+
+
 @pytest.mark.parametrize("program", programs(), ids=lambda program: program.strip().splitlines()[-1].strip()[:40])
 def test_a_program_of_the_readme_runs_as_it_stands(program: str, capsys: Any) -> None:
     with Server(ttl_ms=0) as server:
         server.add("docs://service/config", "colour = blue")
+        server.add_tool("search", search)
+        server.add_tool("book", book)
+        server.add_tool("train", train)
+        server.add_tool("train_for_days", train, task=True)
         program = program.replace("https://docs.example.com/mcp", server.url)
         program = program.replace("timeout=60", "timeout=0.1")  # nothing changes here; it need not be waited for
         exec(compile(program, "README.rst", "exec"), {})
@@ -37,10 +61,12 @@ def test_there_are_programs_in_the_readme() -> None:
 def test_the_defaults_in_the_table_of_options_are_those_of_the_client() -> None:
     parameters = inspect.signature(Client).parameters
     rows = re.findall(r"^``(\w+)`` +(\S+(?: MiB)?)  ", README, re.M)
-    assert len(rows) >= 15
+    assert len(rows) >= 21
     for name, told in rows:
         default = parameters[name].default
-        if told == "none":
+        if isinstance(default, tuple):
+            assert told == ", ".join(default) or (told, default) == ("empty", ()), name
+        elif told == "none":
             assert default is None, name
         elif told.endswith("MiB"):
             assert default == int(told.split()[0]) * 1024 * 1024, name
@@ -56,3 +82,11 @@ def test_every_option_of_the_client_is_explained() -> None:
     doc = inspect.getdoc(Client) or ""
     for name in inspect.signature(Client).parameters:
         assert ":param %s:" % name in doc, name
+
+
+def test_the_extras_in_the_table_are_those_of_the_distribution() -> None:
+    config = configparser.ConfigParser()
+    config.read(str(Path(__file__).resolve().parents[2] / "setup.cfg"))
+    rows = re.findall(r"^``\[(\w+)\]`` +(\S+)  ", README, re.M)
+    extras = {name: needs.split()[0] for name, needs in config["options.extras_require"].items()}
+    assert dict(rows) == {name: needs for name, needs in extras.items() if name not in ("test", "lint")}
