@@ -33,6 +33,8 @@ class Status:
     :param catalog: how the catalog is kept current: ``"listen"``, ``"poll"``, ``"none"``; or None if it is not watched.
     :param tools: the same of the list of tools.
     :param prompts: the same of the list of prompts.
+    :param notified_by: how the server notifies while ``state`` is LIVE: ``"listen"`` (modern) or ``"subscribe"`` (legacy); None
+        otherwise.
     :param last_contact: when the server was last heard on the stream, in seconds since 1970; None if never.
     :param last_error: the last thing that went wrong, as text; None if nothing did since the stream is live.
     :param last_ending: how the last stream ended: ``"end of stream"``, ``"reset"``, ``"silence"``, ``"result"``, ``"error"``,
@@ -52,6 +54,13 @@ class Status:
     gaps: int = 0
     tools: Optional[str] = None
     prompts: Optional[str] = None
+    notified_by: Optional[str] = None
+
+    def mode_of(self, uri: str) -> str:
+        """Return what keeps a watched resource current: ``"listen"``, ``"subscribe"``, ``"poll"``, or ``"none"`` at the moment."""
+        if uri in self.covered:
+            return self.notified_by or "listen"
+        return "poll" if uri in self.uncovered and self.state in (State.LIVE, State.POLLING) else "none"
 
     @property
     def is_live(self) -> bool:
@@ -69,6 +78,7 @@ class Status:
             "catalog": self.catalog,
             "tools": self.tools,
             "prompts": self.prompts,
+            "notified_by": self.notified_by,
             "last_contact": None
             if contact is None
             else datetime.datetime.fromtimestamp(contact, datetime.timezone.utc).isoformat(),

@@ -252,6 +252,7 @@ class Upkeep(Sink, Keeper):
                 self._gaps,
                 lists.get("tools"),
                 lists.get("prompts"),
+                notified_by=("subscribe" if self._connection.is_legacy else "listen") if live else None,
             )
 
     # -- what the reader tells -------------------------------------------------------------------------------------------

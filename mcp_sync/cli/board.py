@@ -175,9 +175,7 @@ def _in_words(status: Status) -> str:
 def _kept_by(name: Optional[str], status: Status) -> str:
     if name is None:
         return {"listen": "listening", "poll": "polling"}.get(status.catalog or "", "nothing")
-    if status.state not in (State.LIVE, State.POLLING):
-        return "nothing"
-    return "listening" if name in status.covered else "polling"
+    return {"listen": "listening", "subscribe": "subscribed", "poll": "polling"}.get(status.mode_of(name), "nothing")
 
 
 def _age(seconds: float) -> str:

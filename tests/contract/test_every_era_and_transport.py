@@ -20,13 +20,16 @@ def test_the_era_is_found_out_and_everything_can_be_read(server: Any, client: Cl
     assert client.protocol_version == ("2025-11-25" if combination.startswith("legacy") else "2026-07-28")
 
 
-def test_a_watch_says_what_keeps_its_resources_current(client: Client, notifies: bool) -> None:
+def test_a_watch_says_what_keeps_its_resources_current(client: Client, notifies: bool, combination: str) -> None:
     with client.watch(CONFIG, catalog=True) as watch:
         watch.wait_until_current(timeout=BOUND)
         watch.wait_for_state(State.LIVE if notifies else State.POLLING, timeout=BOUND)
         status = watch.status
         assert (status.covered, status.uncovered) == (({CONFIG}, set()) if notifies else (set(), {CONFIG}))
         assert status.catalog == ("listen" if notifies else "poll")
+        told = "subscribe" if combination.startswith("legacy") else "listen"
+        assert status.notified_by == (told if notifies else None)
+        assert status.mode_of(CONFIG) == (told if notifies else "poll")
 
 
 def test_a_change_is_read_without_being_asked_for_and_then_served_from_memory(
