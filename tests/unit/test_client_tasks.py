@@ -269,7 +269,7 @@ def test_ctrl_c_ends_the_wait_for_a_task(interval: int) -> None:
             waits = threading.Event()
 
             pause = client._tasks._pause
-            client._tasks._pause = lambda event, seconds: (waits.set(), pause(event, seconds))
+            client._tasks._pause = lambda alarm, seconds: (waits.set(), pause(alarm, seconds))
             interrupting = Outcome(lambda: waits.wait(BOUND) and signal.pthread_kill(main, signal.SIGINT))
             with pytest.raises(KeyboardInterrupt):
                 begun.wait(BOUND)
