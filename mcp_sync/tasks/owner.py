@@ -50,7 +50,7 @@ class Tasks(TaskOwner):
     :param max_timeout: seconds that a wait may take, unless it says otherwise; None for no limit.
     :param max_rounds: how often a server may ask for input during one wait.
     :param clock: seconds, never going back.
-    :param pause: waits for an event, so many seconds at most.
+    :param pause: waits, so many seconds at most; less if the alarm rings.
     :param uniform: where chance comes from.
     """
 
@@ -64,7 +64,7 @@ class Tasks(TaskOwner):
         max_timeout: Optional[float] = 3600.0,
         max_rounds: int = 10,
         clock: Clock = monotonic,
-        pause: Callable[[threading.Event, float], Any] = threading.Event.wait,
+        pause: "Callable[[_Alarm, float], Any]" = lambda alarm, seconds: alarm.wait(seconds),
         uniform: Callable[[float, float], float] = random.uniform
     ) -> None:
         self._request = request
@@ -81,8 +81,9 @@ class Tasks(TaskOwner):
         _fork.register(self)
 
     def _made_anew(self) -> None:
-        self._lock = threading.Lock()  # guards the list, and _closed
-        self._waiting: List[threading.Event] = []
+        # Guards the list, and _closed. One that a thread may take twice: a handler of a signal may close the client.
+        self._lock = threading.RLock()
+        self._waiting: List[_Alarm] = []
 
     def after_fork_in_child(self) -> None:
         self._made_anew()
@@ -179,8 +180,8 @@ class Tasks(TaskOwner):
         with self._lock:
             self._closed = True
             waiting = list(self._waiting)
-        for event in waiting:
-            event.set()
+        for alarm in waiting:
+            alarm.interrupt()
 
     def _end(
         self,
@@ -189,7 +190,7 @@ class Tasks(TaskOwner):
         on_progress: Optional[Callable[[Progress], Any]],
         cancellation: Optional[Cancellation],
     ) -> Dict[str, Any]:
-        event = threading.Event()
+        alarm = _Alarm()
         waiting = Waiting(
             handle,
             self._answers,
@@ -197,36 +198,49 @@ class Tasks(TaskOwner):
             self._timeout,
             self._max_rounds,
             Pace(self._uniform),
-            lambda seconds: self._wait_for(event, seconds),
+            lambda seconds: self._wait_for(alarm, seconds),
             on_progress,
             cancellation,
         )
-        woken = cast(Any, _Woken(event))
+        interrupted = cast(Any, alarm)
         with self._lock:
-            self._waiting.append(event)
+            self._waiting.append(alarm)
         try:
             if cancellation is not None:
-                cancellation.attach(woken)
+                cancellation.attach(interrupted)
             return waiting.to_the_end(self.clock)
         finally:
             if cancellation is not None:
-                cancellation.detach(woken)
+                cancellation.detach(interrupted)
             with self._lock:
-                if event in self._waiting:
-                    self._waiting.remove(event)
+                if alarm in self._waiting:
+                    self._waiting.remove(alarm)
 
-    def _wait_for(self, event: threading.Event, seconds: float) -> None:
+    def _wait_for(self, alarm: "_Alarm", seconds: float) -> None:
         if not self._closed:
-            self._pause(event, seconds)
+            self._pause(alarm, seconds)
         if self._closed:
             raise ClientClosed("the client was closed while a task was waited for; the task goes on")
 
 
-class _Woken:
-    """What a cancellation interrupts while there is no exchange: a wait."""
+class _Alarm:
+    """What ends a wait early, for good. Any thread, and a handler of a signal: an event has a lock that the very thread may hold
+    which the signal interrupts."""
 
-    def __init__(self, event: threading.Event) -> None:
-        self._event = event
+    def __init__(self) -> None:
+        self._rung = False
+        self._sleeping = threading.Lock()
+        self._sleeping.acquire()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it rings, or so many seconds."""
+        if not self._rung:
+            self._sleeping.acquire(timeout=seconds)
 
     def interrupt(self) -> None:
-        self._event.set()
+        """Let it ring. A cancellation does, as with an exchange."""
+        self._rung = True
+        try:
+            self._sleeping.release()
+        except RuntimeError:
+            pass  # it has rung before

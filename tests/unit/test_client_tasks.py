@@ -1,11 +1,13 @@
 """Tasks of a server, through a client: what goes over the wire, and what a program sees of it."""
 
 import json
+import signal
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
-from rawserver import BOUND, Peer, RawServer, Request, json_answer
+from rawserver import BOUND, Outcome, Peer, RawServer, Request, json_answer
+from serving import KINDS, LEGACY, MODERN, connected, form, params_of, serving
 
 from mcp_sync import (
     CallToolResult,
@@ -14,10 +16,11 @@ from mcp_sync import (
     Client,
     ClientClosed,
     InputRequired,
+    ServerError,
     TaskHandle,
     TaskNotFound,
 )
-from mcp_sync.testing import Server
+from mcp_sync.testing import TaskOptions
 
 TASK_ID = "t/1 ü"
 ASKED = {"method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}}}
@@ -151,37 +154,16 @@ def test_a_task_that_vanishes_says_so(serve: Any) -> None:
             client.call_tool("train")
 
 
-class Calling:
-    """A call in a thread of its own."""
-
-    def __init__(self, call: "Callable[[], Any]") -> None:
-        self.raised: Optional[BaseException] = None
-        self._call = call
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._call()
-        except BaseException as error:
-            self.raised = error
-
-    def ended_by(self) -> Optional[BaseException]:
-        self._thread.join(BOUND)
-        assert not self._thread.is_alive()
-        return self.raised
-
-
 @pytest.mark.parametrize("interval", [1, 3600000])
 def test_a_cancelled_call_cancels_its_task(serve: Any, interval: int) -> None:
     server = serve()
     server.interval = interval
     cancellation = Cancellation()
     with Client(server.raw.url, timeout=BOUND) as client:
-        calling = Calling(lambda: client.call_tool("train", cancellation=cancellation))
+        calling = Outcome(lambda: client.call_tool("train", cancellation=cancellation))
         assert interval > 1 or server.polled.wait(BOUND)
         cancellation.cancel("enough")
-        assert isinstance(calling.ended_by(), Cancelled)
+        assert isinstance(calling.error(), Cancelled)
     if server.of("tools/call"):  # it may have been cancelled before anything began
         assert interval > 1 or len(server.of("tasks/cancel")) == 1
 
@@ -193,16 +175,106 @@ def test_a_client_that_is_closed_waits_for_no_task(serve: Any, interval: int) ->
     client = Client(server.raw.url, timeout=BOUND)
     handle = client.start_tool("train")
     assert isinstance(handle, TaskHandle)
-    calling = Calling(lambda: handle.wait())
+    calling = Outcome(handle.wait)
     assert interval > 1 or server.polled.wait(BOUND)
     client.close()
-    assert isinstance(calling.ended_by(), ClientClosed)
+    assert isinstance(calling.error(), ClientClosed)
 
 
-def test_a_legacy_server_is_told_nothing_of_tasks() -> None:
-    with Server(eras=("legacy",)) as server:
-        server.add("docs://x", "x")
-        with Client(server.url, timeout=BOUND) as client:
-            client.read_resource("docs://x")
-        (hello,) = [request for request in server.requests if request.method == "initialize"]
-    assert "extensions" not in hello.params["capabilities"]
+# -- with the embedded server ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_gives_the_same_result_whether_a_task_becomes_of_it_or_not(kind: str) -> None:
+    with serving(kind) as server, connected(server) as client:
+        server.add_tool("train", lambda arguments: "trained", task=True)
+        assert client.call_tool("train").text == "trained"
+        begun = client.start_tool("train")
+        assert isinstance(begun, TaskHandle) is (kind in MODERN)
+        result = begun.wait() if isinstance(begun, TaskHandle) else begun
+        assert result.text == "trained"
+        assert len(params_of(server, "tools/call")) == 2
+
+
+@pytest.mark.parametrize("kind", LEGACY)
+def test_a_legacy_server_is_told_nothing_of_tasks(kind: str) -> None:
+    with serving(kind) as server, connected(server) as client:
+        server.add_tool("train", lambda arguments: "trained")
+        client.call_tool("train")
+        hello = params_of(server, "initialize")[-1]
+    assert "extensions" not in hello["capabilities"]
+
+
+@pytest.mark.parametrize("kind", MODERN)
+def test_several_questions_of_a_task_are_answered_once_each(kind: str) -> None:
+    asked: List[str] = []
+
+    def elicit(params: "Dict[str, Any]") -> Any:
+        asked.append(params["message"])
+        return {"answer": params["message"]}
+
+    with serving(kind) as server, connected(server, on_elicitation=elicit) as client:
+        server.add_tool("train", None, task=True)
+        calling = Outcome(lambda: client.call_tool("train"))
+        task = server.wait_for_task()
+        task.ask({"a": form("one?", answer={"type": "string"}), "b": form("two?", answer={"type": "string"})})
+        task.wait_for_input("a", "b", timeout=BOUND)
+        task.ask({"c": form("three?", answer={"type": "string"})})
+        task.wait_for_input("c", timeout=BOUND)
+        task.complete("trained")
+        assert calling.value().text == "trained"
+    assert asked == ["one?", "two?", "three?"]
+    assert {key: answer["content"]["answer"] for key, answer in task.input_responses.items()} == dict(zip("abc", asked))
+
+
+@pytest.mark.parametrize("kind", MODERN)
+def test_a_server_sees_that_a_call_is_cancelled_whose_task_it_works_on(kind: str) -> None:
+    cancellation = Cancellation()
+    with serving(kind) as server, connected(server) as client:
+        server.add_tool("train", None, task=True)
+        calling = Outcome(lambda: client.call_tool("train", cancellation=cancellation))
+        task = server.wait_for_task()
+        task.wait_for_polls(timeout=BOUND)
+        cancellation.cancel()
+        assert isinstance(calling.error(), Cancelled)
+        assert task.cancelled.is_set()
+
+
+@pytest.mark.parametrize("kind", MODERN)
+def test_a_tool_that_failed_in_a_task_is_a_result_and_a_task_that_failed_an_error(kind: str) -> None:
+    def fail(arguments: Any) -> Any:
+        raise RuntimeError("no disk")
+
+    with serving(kind) as server, connected(server) as client:
+        server.add_tool("train", fail, task=True)
+        assert client.call_tool("train").is_error
+        server.add_tool("test", None, task=True)
+        begun = client.start_tool("test")
+        assert isinstance(begun, TaskHandle)
+        server.wait_for_task(2).fail(-32000, "no memory")
+        with pytest.raises(ServerError, match="no memory"):
+            begun.wait()
+
+
+@pytest.mark.parametrize("interval", [10, 3600000])
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="there is no such signal here")
+def test_ctrl_c_ends_the_wait_for_a_task(interval: int) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with serving("modern http") as server, connected(server) as client:
+            server.add_tool("train", None, task=TaskOptions(poll_interval_ms=interval))
+            begun = client.start_tool("train")
+            assert isinstance(begun, TaskHandle)
+            main = threading.main_thread().ident or 0
+            waits = threading.Event()
+
+            pause = client._tasks._pause
+            client._tasks._pause = lambda alarm, seconds: (waits.set(), pause(alarm, seconds))
+            interrupting = Outcome(lambda: waits.wait(BOUND) and signal.pthread_kill(main, signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                begun.wait(BOUND)
+            interrupting.value()
+            server.tasks[0].complete("trained")
+            assert begun.refresh().status == "completed"  # it went on without us
+    finally:
+        signal.signal(signal.SIGINT, before)

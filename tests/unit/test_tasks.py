@@ -3,6 +3,7 @@
 import datetime
 import json
 import pickle
+import signal
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -67,7 +68,7 @@ class Fake:
             raise answer
         return dict(answer)
 
-    def pause(self, event: threading.Event, seconds: float) -> None:
+    def pause(self, alarm: Any, seconds: float) -> None:
         self.waits.append(round(seconds, 3))
         self.now += seconds
 
@@ -516,9 +517,9 @@ class Slow:
         self.methods.append(method)
         return {}
 
-    def pause(self, event: threading.Event, seconds: float) -> None:
+    def pause(self, alarm: Any, seconds: float) -> None:
         self.waiting.set()
-        event.wait(min(seconds, BOUND))
+        alarm.wait(min(seconds, BOUND))
 
     def run(self) -> None:
         try:
@@ -578,6 +579,34 @@ def test_the_end_of_the_client_ends_the_wait() -> None:
     assert isinstance(slow.ended_by(), ClientClosed)
     with pytest.raises(ClientClosed):
         slow.handle.wait()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="there is no such signal here")
+@pytest.mark.parametrize("way", ["cancel", "close"])
+def test_a_handler_of_a_signal_may_end_a_wait_at_any_moment(way: str) -> None:
+    cancellation = Cancellation()
+    main = threading.main_thread().ident or 0
+    alarms: List[Any] = []
+
+    def handle(number: int, frame: Any) -> None:
+        # As if the signal had come while the thread held all that it holds while it waits.
+        cancellation.cancel() if way == "cancel" else tasks.close()
+
+    def pause(alarm: Any, seconds: float) -> None:
+        alarms.append(alarm)
+        with tasks._lock:
+            signal.pthread_kill(main, signal.SIGUSR1)
+        alarm.wait(min(seconds, BOUND))
+
+    tasks = Tasks(lambda *asked: {}, Fake.nobody, pause=pause)
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        with pytest.raises(Cancelled if way == "cancel" else ClientClosed):
+            tasks.begun(task(pollIntervalMs=3600000), "train").wait(cancellation=cancellation)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    alarms[0].interrupt()  # again and again
+    alarms[0].wait(BOUND)  # at once
 
 
 def test_a_cancellation_goes_along_with_each_question() -> None:
