@@ -98,8 +98,11 @@ class Connection:
         with span as additions:
             if additions:
                 asked = dict(asked, _meta=dict(asked.get("_meta", {}), **additions))
-            result = self._call(method, asked, deadline, attempt)
-            span.spoken(self.protocol_version)
+            try:
+                result = self._call(method, asked, deadline, attempt)
+            finally:
+                session = self._session
+                span.spoken(self.protocol_version, None if session is None else session.era.session_id)
             span.answered(result)
             return result
 

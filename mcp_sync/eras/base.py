@@ -28,6 +28,9 @@ class Era(abc.ABC):
     #: The protocol revision that is spoken.
     version: str = ""
 
+    #: What the server calls the session, in the legacy era and over HTTP; None where there is none.
+    session_id: Optional[str] = None
+
     @abc.abstractmethod
     def request(self, request_id: int, method: str, params: Dict[str, Any]) -> Outgoing:
         """Return the message that asks for ``method``."""
