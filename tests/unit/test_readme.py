@@ -43,6 +43,8 @@ def train(arguments: Dict[str, Any], call: Any) -> str:
 def test_a_program_of_the_readme_runs_as_it_stands(program: str, capsys: Any) -> None:
     with Server(ttl_ms=0) as server:
         server.add("docs://service/config", "colour = blue")
+        about = {"name": "refunds", "description": "How to give money back"}
+        server.add_skill("skill://refunds", about, "colour = blue", {"examples/email.md": "Dear customer"})
         server.add_tool("search", search)
         server.add_tool("book", book)
         server.add_tool("train", train)
