@@ -57,7 +57,7 @@ class Status:
     notified_by: Optional[str] = None
 
     def mode_of(self, uri: str) -> str:
-        """Return what keeps a watched resource current: ``"listen"``, ``"subscribe"``, ``"poll"``, or ``"none"`` at the moment."""
+        """Return what keeps a watched resource current now: ``"listen"``, ``"subscribe"``, ``"poll"`` or ``"none"``."""
         if uri in self.covered:
             return self.notified_by or "listen"
         return "poll" if uri in self.uncovered and self.state in (State.LIVE, State.POLLING) else "none"
