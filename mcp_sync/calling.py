@@ -311,8 +311,11 @@ class Attempt:
     def over(self) -> None:
         """It is not to be interrupted any more."""
         exchange, self._exchange = self._exchange, None
-        if exchange is not None and self.options.cancellation is not None:
-            self.options.cancellation.detach(exchange)
+        if exchange is not None:
+            if self.options.cancellation is not None:
+                self.options.cancellation.detach(exchange)
+            # Again: Ctrl-C may have come before anybody held it who would close it.
+            exchange.close()
 
     def covering(self) -> "ContextManager[None]":
         """Have the cancellation end also what this thread has to ask for before the request itself, in the block."""

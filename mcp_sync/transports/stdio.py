@@ -32,6 +32,8 @@ _log = logging.getLogger("mcp_sync")
 _LADDER = (0.5, 0.3, 0.5)
 #: How much of what a child said last on stderr is kept for error messages, in lines.
 _LAST_WORDS = 20
+#: So many bytes are written as a whole or not at all.
+_ATOMIC = getattr(select, "PIPE_BUF", 512)
 #: How long a thread that writes waits before it looks whether the child is being stopped, in seconds.
 _SLICE = 0.1
 #: How long a silent child is taken for a living one, in seconds.
@@ -149,6 +151,19 @@ class _Child:
             self._writing.release()
 
     def _write_locked(self, line: memoryview, deadline: Deadline) -> None:
+        whole = len(line)
+        try:
+            self._write_all(line, deadline)
+        except TransportError:
+            raise
+        except BaseException:
+            # Ctrl-C, perhaps in the middle of the line: what comes next would be taken for the rest of it.
+            if whole > _ATOMIC:
+                self._broken = True
+                self.pending.fail(TransportError("%s was sent half a message" % self._where), "reset")
+            raise
+
+    def _write_all(self, line: memoryview, deadline: Deadline) -> None:
         begun = False
         while line:
             if self._stopping or self._broken:
@@ -459,8 +474,12 @@ class Stdio(Transport):
         share = child.pending.open(request_id, method, deadline, closed, outgoing.streaming)
         try:
             about_to_send(outgoing, share)
+            sent = True  # before it is: Ctrl-C may come in between
             child.write(message, deadline)
-            sent = True
+        except TransportError as error:
+            sent = error.may_have_run
+            share.close()
+            raise
         except BaseException:
             share.close()
             raise

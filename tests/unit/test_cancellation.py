@@ -18,6 +18,7 @@ from mcp_sync.testing import Server, faults
 from mcp_sync.transports._guard import Guard
 from mcp_sync.transports.base import Exchange, Interrupted, Outgoing
 from mcp_sync.transports.http_sse import HTTPSSE
+from mcp_sync.transports.stdio import _Child
 from mcp_sync.transports.streamable_http import HTTPOptions
 
 
@@ -403,7 +404,7 @@ def test_progress_without_end_is_ended_by_the_absolute_limit(server: Server) -> 
     with connected(server) as client:
         client.list_tools()
         with pytest.raises(RequestTimeout, match=r"0.5 s \(max_timeout=\)"):
-            client.call_tool("work", timeout=0.2, max_timeout=0.5, on_progress=lambda progress: None)
+            client.call_tool("work", timeout=5.0, max_timeout=0.5, on_progress=lambda progress: None)
         assert usable(client, server)
 
 
@@ -512,6 +513,48 @@ def test_a_call_that_ctrl_c_ends_is_told_to_the_server_and_the_client_goes_on(se
         interrupting.value()
         slow.wait_told()
         assert usable(client, server)
+
+
+@pytest.mark.parametrize("kind", ["modern stdio", "legacy stdio"])
+def test_ctrl_c_in_the_moment_in_which_a_call_was_sent_is_told_to_the_server(server: Server, monkeypatch: Any) -> None:
+    slow, write = Slow(server), _Child.write
+
+    def interrupted(child: _Child, message: bytes, deadline: Deadline) -> None:
+        write(child, message, deadline)
+        if b'"tools/call"' in message:
+            raise KeyboardInterrupt
+
+    with connected(server) as client:
+        client.list_tools()
+        monkeypatch.setattr(_Child, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.call_tool("slow")
+        monkeypatch.undo()
+        slow.wait_told()
+        assert usable(client, server)
+
+
+@pytest.mark.parametrize("kind", ["modern stdio", "legacy stdio"])
+def test_ctrl_c_in_the_middle_of_a_message_costs_the_process_and_not_the_next_message(
+    server: Server, monkeypatch: Any
+) -> None:
+    write = _Child._write_all
+
+    def interrupted(child: _Child, line: memoryview, deadline: Deadline) -> None:
+        if b'"tools/call"' in bytes(line):
+            write(child, line[:100], deadline)
+            raise KeyboardInterrupt
+        write(child, line, deadline)
+
+    with connected(server) as client:
+        server.add_tool("slow", lambda arguments: "done")
+        client.list_tools()
+        monkeypatch.setattr(_Child, "_write_all", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.call_tool("slow", {"text": "x" * 100000})
+        monkeypatch.undo()
+        assert usable(client, server)
+        assert server.count("tools/call") == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
