@@ -37,14 +37,34 @@ class _Servers:
         self._servers[kind].ready_for_next_test()
         return self._servers[kind]
 
+    def broke(self):
+        """Which kinds have broken by themselves."""
+        return [kind for kind, server in self._servers.items() if server.broke]
+
     def stop(self):
         for server in self._servers.values():
             server.stop()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A test that fails because the server has broken by itself says nothing about the client."""
+    try:
+        return (yield)
+    except Exception:
+        servers = pyfuncitem.session.stash.get(_STARTED, None)
+        broke = [] if servers is None else servers.broke()
+        if broke:
+            pytest.skip("the server has broken by itself: {}".format(", ".join(broke)))
+        raise
+
+
+_STARTED = pytest.StashKey()
+
+
 @pytest.fixture(scope="session")
-def _servers(tmp_path_factory):
-    servers = _Servers(tmp_path_factory)
+def _servers(tmp_path_factory, request):
+    servers = request.session.stash[_STARTED] = _Servers(tmp_path_factory)
     try:
         yield servers
     finally:

@@ -100,6 +100,10 @@ class OldServer(Served):
         self.told = self.kind.keeping != "poll"
         self.mark = uuid.uuid4().hex
         self.files = None
+        if self.kind.packages == MCP_1_8:
+            # Before 1.12, an exception in one session (a client that goes at a bad moment is enough) ended the task group of
+            # all sessions, and every further request was answered 500.
+            self._last_words = "Task group is not initialized"
         if self.kind.program == "everything":
             self.texts = {FILES + uri.rsplit("/", 1)[1] + ".md": text for uri, text in TEXTS.items()}
             prefix, suffix = FILES, ".md"
@@ -197,7 +201,7 @@ class OldServer(Served):
         """The documents as they were in the beginning, and a process that holds nothing of an earlier test."""
         self._forget_controls()
         self._write(self.texts)
-        if not self.stdio and (self._catalog_changed or not self.alive):
+        if not self.stdio and (self._catalog_changed or not self.alive or self.broke):
             self.restart()
         self._catalog_changed = False
 

@@ -24,6 +24,8 @@ class Served:
     #: The command that starts it, and the variables that it needs.
     _command = ()
     _variables = {}
+    #: What it prints when it has broken by itself and can only be started again; None if it is not known to do that.
+    _last_words = None
     #: The document whose reads can be held.
     slow = "docs://service/slow"
 
@@ -33,6 +35,7 @@ class Served:
         self.log = self.directory / "server.log"
         self.port = _free_port() if port is None else port
         self._process = None
+        self._printed_before = 0
         self._catalog_changed = False
 
     # Life and death.
@@ -43,6 +46,7 @@ class Served:
 
     def start(self):
         """Start, and return once it answers; if it does not, what it printed is in the error."""
+        self._printed_before = self.log_size()
         with open(str(self.log), "ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -89,6 +93,11 @@ class Served:
         """Start again on the same port, with whatever the documents are now."""
         self.kill()
         self.start()
+
+    @property
+    def broke(self):
+        """Whether it has broken by itself since it was started, and will serve nobody any more."""
+        return self._last_words is not None and self._last_words in self.logged(since=self._printed_before)
 
     def log_size(self):
         return self.log.stat().st_size if self.log.exists() else 0
