@@ -53,7 +53,7 @@ def pytest_pyfunc_call(pyfuncitem):
         return (yield)
     except Exception:
         servers = pyfuncitem.session.stash.get(_STARTED, None)
-        broke = [] if servers is None else servers.broke()
+        broke = [kind for kind in ([] if servers is None else servers.broke()) if kind in pyfuncitem.nodeid]
         if broke:
             pytest.skip("the server has broken by itself: {}".format(", ".join(broke)))
         raise
