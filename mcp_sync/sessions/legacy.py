@@ -59,6 +59,7 @@ class LegacySession(Session):
         self.described: Dict[str, Any] = {}
         #: Whether it serves one stream and ends with it.
         self.private = False
+        self._new = True  # nobody has asked since the handshake
         self._log_level: Optional[str] = None  # what was asked for last
         self._ids = ids
         self._over = threading.Event()
@@ -141,6 +142,12 @@ class LegacySession(Session):
             # The handshake has said all that there is; what is asked here is whether the session is still good.
             if self.gone:
                 raise SessionGone("the session is over", may_have_run=False)
+            new, self._new = self._new, False
+            if not new:
+                try:
+                    self._call("ping", {}, deadline, self.answering.here, attempt)
+                except ServerError:
+                    pass  # it has no ping, but it is there, and knows the session
             return self.described
         # In the thread of the call, as the calls of a program are.
         if attempt is not None and attempt.options.log_level is not None:

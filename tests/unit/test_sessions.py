@@ -224,6 +224,20 @@ def test_a_session_is_ended_when_the_client_is_closed(server: Server) -> None:
     assert len(server.sessions) == 0
 
 
+def test_a_server_that_is_asked_anew_what_it_is_has_to_be_there(server: Server) -> None:
+    with Client(server.url) as client:
+        assert client.discover().server_info.name == "mcp_sync-testing"
+        assert server.count("ping") == 0
+        assert client.discover(cache_mode="refresh").server_info.name == "mcp_sync-testing"
+        assert (server.count("initialize"), server.count("ping")) == (1, 1)
+        server.kill()
+        for cache_mode in ("refresh", "bypass"):
+            with pytest.raises(TransportError):
+                client.discover(cache_mode=cache_mode)
+        server.restart()
+        assert client.discover(cache_mode="refresh").server_info.name == "mcp_sync-testing"
+
+
 def test_principals_have_a_session_each(server: Server) -> None:
     with Client(server.url, headers={"X-User": "a"}) as client:
         other = client.as_principal("b", headers={"X-User": "b"})
