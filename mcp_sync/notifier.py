@@ -88,12 +88,15 @@ class Notifier:
             worker.join(timeout)
 
     def _work(self) -> None:
+        changed = self._changed
         while True:
             with self._lock:
+                if self._changed is not changed:
+                    return  # after a fork: threads that gevent makes live on in the child, which has its own
                 while not self._waiting:
                     if self._closed:
                         return
-                    self._changed.wait()
+                    changed.wait()
                 watch = next(iter(self._waiting))
                 del self._waiting[watch]
             if watch.call_listeners():

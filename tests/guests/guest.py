@@ -17,6 +17,7 @@ from interop.environments import clean_environ
 # Only a failure reaches it, in seconds.
 LIMIT = float(os.environ.get("MCP_SYNC_TEST_LIMIT", "30"))
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+README = (Path(__file__).resolve().parents[2] / "README.rst").read_text("utf-8")
 
 
 def eventually(check, what):
@@ -66,10 +67,11 @@ class Guest:
 
     :param command: the program and its arguments; ``{socket}`` in them is the address that it is to listen at.
     :param server: the MCP server.
+    :param begin: False to start it by :meth:`begin`.
     :param environ: what it has in its environment beside what this process has.
     """
 
-    def __init__(self, command, server, **environ):
+    def __init__(self, command, server, begin=True, **environ):
         self.directory = Path(tempfile.mkdtemp(prefix="guest-"))
         self.socket = str(self.directory / "http")
         self._events = self.directory / "events"
@@ -79,13 +81,21 @@ class Guest:
         library = self.directory / "library"
         library.mkdir()
         (library / "mcp_sync").symlink_to(Path(mcp_sync.__file__).resolve().parent, target_is_directory=True)
-        variables = dict(clean_environ(), PYTHONPATH="{}:{}".format(library, PROGRAMS), PYTHONDONTWRITEBYTECODE="1")
-        variables.update(MCP_URL=server.url, MCP_EVENTS=str(self._events), NO_PROXY="127.0.0.1", **environ)
+        self.environment = dict(clean_environ(), PYTHONPATH="{}:{}".format(library, PROGRAMS), PYTHONDONTWRITEBYTECODE="1")
+        self.environment.update(MCP_URL=server.url, MCP_EVENTS=str(self._events), NO_PROXY="127.0.0.1", **environ)
+        self._command = [str(word).replace("{socket}", self.socket) for word in command]
+        if begin:
+            self.begin()
+
+    def add_to_environment(self, **environ):
+        self.environment.update(environ)
+
+    def begin(self):
         with open(str(self._log), "wb") as log:
             self.process = subprocess.Popen(
-                [str(word).replace("{socket}", self.socket) for word in command],
+                self._command,
                 cwd=str(self.directory),
-                env=variables,
+                env=self.environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -121,7 +131,7 @@ class Guest:
 
     def __exit__(self, *_):
         # Shown by pytest if the test fails.
-        print(self.log())
+        print(self.log(), self._events.read_text())
         for pid in self.processes() | {self.pid} if self.process.poll() is None else self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -141,6 +151,21 @@ class Guest:
         lines = [line.split(" ", 2) for line in self._events.read_text().splitlines()]
         return [(int(line[1]), line[2]) for line in lines if line[0] == kind]
 
+    def noted(self, kind, text):
+        """The pids of those that noted this."""
+        return {pid for pid, noted in self.events(kind) if noted == text}
+
+    def asking(self, path="/"):
+        """Ask in a thread of its own, whatever comes of it."""
+        thread = threading.Thread(target=self._ask, args=(path, []))
+        thread.start()
+        return thread
+
+    def _ask(self, path, got):
+        answer = self.ask(path)
+        if answer is not None:
+            got.append(answer)
+
     def ask(self, path="/"):
         """:returns: one answer of one of its processes; None if it does not answer, not having begun or just ending."""
         connection = http.client.HTTPConnection("guest", timeout=LIMIT)
@@ -153,7 +178,6 @@ class Guest:
             assert answer.status == 200, answer.read()
             return json.loads(answer.read().decode("utf-8"))
         except (OSError, http.client.HTTPException):
-            assert self.process.poll() is None, "it has ended:\n" + self.log()
             return None
         finally:
             connection.close()
@@ -166,24 +190,24 @@ class Guest:
         answers, last = {}, [None]
 
         def all_have():
-            # At the same time, since one that is idle may take all that come one after the other.
-            asking = [threading.Thread(target=lambda: got.append(self.ask(path))) for _ in range(2 * workers)]
+            assert self.process.poll() is None, "it has ended"
             got = []
+            # At the same time, since one that is idle may take all that come one after the other.
+            asking = [threading.Thread(target=self._ask, args=(path, got)) for _ in range(2 * workers)]
             for thread in asking:
                 thread.start()
             for thread in asking:
                 thread.join()
-            for answer in filter(None, got):
+            for answer in got:
                 last[0] = answer
-                assert "error" not in answer, answer
+                assert "error" not in answer and not answer["stale"], answer
                 if answer["text"] == text:
                     answers[answer["pid"]] = answer
-            alive = self.processes()
-            for pid in set(answers) - alive:
+            for pid in set(answers) - self.processes():
                 del answers[pid]
             return len(answers) >= workers
 
-        eventually(all_have, lambda: "not all have {!r}: {}; {}\n{}".format(text, answers, last[0], self.log()))
+        eventually(all_have, lambda: "not all have {!r}: {}; {}".format(text, answers, last[0]))
         return answers
 
     def no_socket_is_shared(self, answers):

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import threading
-import warnings
 
 from mcp_sync import Client
 
@@ -20,13 +19,6 @@ def note(kind, text):
         events.write("%s %d %s\n" % (kind, os.getpid(), text))
 
 
-def told(message, category, filename, lineno, file=None, line=None):
-    if "mcp_sync" in str(message):
-        note("warned", message)
-    shown(message, category, filename, lineno, file, line)
-
-
-shown, warnings.showwarning = warnings.showwarning, told
 client = Client(URL, timeout=10, poll_interval=float(os.environ.get("MCP_POLL_INTERVAL", "30")))
 watch = client.watch(CONFIG, on_change=lambda change: note("changed", change.current.text))
 if os.environ.get("MCP_WAIT"):
