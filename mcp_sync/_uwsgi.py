@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any, Callable
 
+from ._gevent import threads_are_greenlets
+
 __all__ = ["after_fork", "is_about_to_fork", "is_here", "runs_threads"]
 
 _imported_in = os.getpid()
@@ -24,11 +26,7 @@ def runs_threads() -> bool:
     Since 2.0.27 it always has threads; before, ``--enable-threads`` was needed.
     """
     module = _module()
-    if module is None or getattr(module, "has_threads", True):
-        return True
-    # Then what threads are made of are not threads.
-    patched = getattr(sys.modules.get("gevent.monkey"), "is_module_patched", None)
-    return patched is not None and bool(patched("threading"))
+    return module is None or bool(getattr(module, "has_threads", True)) or threads_are_greenlets()
 
 
 def is_about_to_fork() -> bool:

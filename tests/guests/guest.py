@@ -66,7 +66,7 @@ class Guest:
     """Runs a command in a session of its own. A context manager, which ends all that is left of it.
 
     :param command: the program and its arguments; ``{socket}`` in them is the address that it is to listen at.
-    :param server: the MCP server.
+    :param server: the MCP server over HTTP, if there is one.
     :param begin: False to start it by :meth:`begin`.
     :param environ: what it has in its environment beside what this process has.
     """
@@ -82,7 +82,9 @@ class Guest:
         library.mkdir()
         (library / "mcp_sync").symlink_to(Path(mcp_sync.__file__).resolve().parent, target_is_directory=True)
         self.environment = dict(clean_environ(), PYTHONPATH="{}:{}".format(library, PROGRAMS), PYTHONDONTWRITEBYTECODE="1")
-        self.environment.update(MCP_URL=server.url, MCP_EVENTS=str(self._events), NO_PROXY="127.0.0.1", **environ)
+        self.environment.update(MCP_EVENTS=str(self._events), NO_PROXY="127.0.0.1", **environ)
+        if server is not None:
+            self.environment.update(MCP_URL=server.url)
         self._command = [str(word).replace("{socket}", self.socket) for word in command]
         if begin:
             self.begin()
@@ -140,6 +142,10 @@ class Guest:
         self.process.stdin.close()
         self.process.wait(LIMIT)
         shutil.rmtree(str(self.directory), ignore_errors=True)
+
+    def tell(self, line):
+        self.process.stdin.write(line.encode("utf-8") + b"\n")
+        self.process.stdin.flush()
 
     # -- what it says --------------------------------------------------------------------------------------------------
 
