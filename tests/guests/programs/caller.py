@@ -1,4 +1,4 @@
-"""Has tasks carried out: for each line of standard input one with that name and soft time limit, its result on standard output."""
+"""Has tasks carried out: for each line of standard input one with that name and soft time limit. Prints their results."""
 import json
 import os
 import sys
