@@ -62,8 +62,12 @@ class Worker:
         return not thread.is_alive()
 
     def _run(self) -> None:
+        pid = os.getpid()
         try:
             self._target()
         except Exception:
             # The boundary of the thread: nobody above could handle it, and the interpreter's own report goes to stderr.
             _log.exception("thread %s ended by an error of its own", self.name)
+        if pid != os.getpid():
+            # What gevent makes threads of lives on in a forked child, where threading has forgotten it and would fail at its end.
+            threading.Event().wait()

@@ -5,6 +5,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 from urllib.parse import urlsplit
 
+from . import _fork, _uwsgi
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
@@ -214,6 +215,8 @@ class Client:
         )
         name = urlsplit(self.where).hostname or "child"
         self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
+        # Not where this process may be a forked child that nobody has told so.
+        self._looks_first = not self._share_public and not _uwsgi.is_here()
         self._closed = False
         self._others: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -277,7 +280,7 @@ class Client:
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
         # The hit, without a lock, and written out here because a million of them a second is what this package is for.
-        if cache_mode == "use" and not self._share_public and not self._closed:
+        if cache_mode == "use" and self._looks_first and not self._closed:
             entry = self._cache.peek((self.principal, "resources/read", uri))
             if (
                 entry is not None
@@ -611,6 +614,7 @@ class Client:
         if not wanted:
             raise ValueError("nothing to listen for: give URIs, or one of the *_list_changed options")
         self._check_open()
+        self._upkeep.revive()
         return Listening(self._connection, wanted, self._upkeep_options.ack_timeout, timeout)
 
     # -- the server ------------------------------------------------------------------------------------------------------
@@ -654,6 +658,7 @@ class Client:
         self._close(Deadline(_CLOSE_WAIT))
 
     def _close(self, deadline: Deadline) -> None:
+        _fork.catch_up()
         # Each step can be repeated: a close() that was interrupted is finished by the next.
         self._closed = True
         others: List[Client] = []

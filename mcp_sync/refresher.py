@@ -262,11 +262,13 @@ class Refresher:
     # -- the threads -----------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        changed = self._changed
         while True:
             start: Optional[Worker] = None
             with self._lock:
                 while True:
-                    if self._closed:
+                    # After a fork: threads that gevent makes live on in the child, which has its own.
+                    if self._closed or self._changed is not changed:
                         return
                     task, wait = self._next_locked()
                     if task is not None:
@@ -276,9 +278,10 @@ class Refresher:
                     self._idle += 1
                     try:
                         # Not longer: the system's timer stands still while the machine is suspended; this clock does not.
-                        self._changed.wait(_LOOK_AGAIN if wait is None else min(wait, _LOOK_AGAIN))
+                        changed.wait(_LOOK_AGAIN if wait is None else min(wait, _LOOK_AGAIN))
                     finally:
-                        self._idle -= 1
+                        if self._changed is changed:
+                            self._idle -= 1
                 refresh = self._take_locked(task)
                 # If more is due, one more thread helps; it will do the same.
                 if self._schedule and self._schedule[0][0] <= self._clock():

@@ -1,13 +1,15 @@
 """Keeps what one client watches current: brings reader, refresher, cache and watches together."""
 
+import logging
 import os
 import threading
-from typing import Any, Callable, Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Tuple, Type
+import warnings
+from typing import Any, Callable, Dict, FrozenSet, Hashable, Iterable, List, NamedTuple, Optional, Tuple, Type
 
-from . import _fork
+from . import _fork, _uwsgi
 from ._deadline import Clock, Deadline
 from .connection import Connection
-from .errors import ClientClosed, MCPSyncError
+from .errors import ClientClosed, MCPSyncError, ResourceNotFound
 from .freshness import Lease
 from .notices import (
     Notice,
@@ -28,6 +30,13 @@ from .watch import Change, Keeper, Watch
 
 __all__ = ["Upkeep", "UpkeepOptions"]
 
+_log = logging.getLogger("mcp_sync")
+
+#: What is said where no thread runs.
+_NO_THREADS = (
+    "uWSGI runs without threads, so nothing is kept current in the background: what is watched is read again when it is asked "
+    "for and older than poll_interval=. Start uWSGI with --enable-threads to have it current"
+)
 
 #: What a notice about a list says of. Nobody notifies of templates for themselves.
 _LISTS_OF: Dict[Type[Notice], Tuple[Query, ...]] = {
@@ -108,6 +117,9 @@ class Upkeep(Sink, Keeper):
             clock=clock,
         )
         self._notifier = Notifier(name)
+        #: Whether everything is done in the threads that use this, because others do not run; or must not, for now.
+        self._threadless = False
+        self._about_to_fork = False
         reads.observer = self._observed
         _fork.register(self)
 
@@ -123,6 +135,8 @@ class Upkeep(Sink, Keeper):
         """Register a watch, and start whatever it needs."""
         self.revive()
         watch = Watch(self, uris, lists, on_change, on_status)
+        if not self._threadless and (_uwsgi.is_about_to_fork() or not _uwsgi.runs_threads()):
+            self._do_without_threads()
         with self._lock:
             if self._closed:
                 raise ClientClosed()
@@ -130,6 +144,9 @@ class Upkeep(Sink, Keeper):
             self._rewanted_locked()
             wanted, registration = self._wanted, self._registration
         self._refresher.keep(_queries(wanted), registration)
+        if self._threadless:
+            self._poll_when_asked()
+            return watch
         self._publish()
         try:
             told = self._reader.want(wanted, registration)
@@ -159,6 +176,9 @@ class Upkeep(Sink, Keeper):
         if closed:
             return
         self._refresher.keep(_queries(wanted), registration)
+        if self._threadless:
+            self._publish()
+            return
         told = self._reader.want(wanted, registration)
         if told.given_up is not None:
             self._given_up(told.given_up)
@@ -166,18 +186,43 @@ class Upkeep(Sink, Keeper):
 
     def revive(self) -> None:
         """Start again, in a forked child, what ran in the parent. Cheap; called at every use."""
-        if self._pid == os.getpid():
+        if self._pid == os.getpid() and not self._about_to_fork:
             return
+        _fork.catch_up()
         with self._lock:
-            if self._pid == os.getpid():
+            begins = self._about_to_fork and not _uwsgi.is_about_to_fork()
+            if self._pid == os.getpid() and not begins:
                 return
             self._pid = os.getpid()
+            if begins:
+                self._about_to_fork = self._threadless = self._notifier.threadless = False
+                self._generation += 1
+                self._state = State.CLOSED if self._closed else State.CONNECTING
             wanted, registration = self._wanted, self._registration
             if self._closed:
                 return
+        if self._threadless:
+            self._poll_when_asked()
+            return
         self._publish()
         if wanted:
             self._reader.want(wanted, registration)
+
+    def _do_without_threads(self) -> None:
+        self._threadless = self._notifier.threadless = True
+        if _uwsgi.runs_threads():
+            self._about_to_fork = True
+            return
+        _log.error("%s", _NO_THREADS)
+        # Also to whoever has not set up logging: at the line that called Client.watch().
+        warnings.warn(_NO_THREADS, RuntimeWarning, stacklevel=4)
+
+    def _poll_when_asked(self) -> None:
+        with self._lock:
+            self._between = False
+            self._state = State.CLOSED if self._closed else State.POLLING
+        self._publish()
+        self._tell_status()
 
     def close(self) -> None:
         """Stop everything, for good. The first half; the caller closes the connection and then calls :meth:`join`."""
@@ -209,6 +254,9 @@ class Upkeep(Sink, Keeper):
         self._order = 0
         self._asked = SubscriptionFilter()
         self._covered = SubscriptionFilter()
+        # What went wrong, and how often, went wrong in the parent.
+        self._last_error = self._last_ending = None
+        self._streams = self._gaps = 0
 
     # -- for watches -----------------------------------------------------------------------------------------------------
 
@@ -222,7 +270,24 @@ class Upkeep(Sink, Keeper):
         return self._refresher.is_pending(query)
 
     def hurry(self, queries: List[Query]) -> None:
-        self._refresher.soon(queries, patient=True)
+        if not self._threadless:
+            self._refresher.soon(queries, patient=True)
+
+    @property
+    def threadless(self) -> bool:
+        return self._threadless
+
+    def read_now(self, queries: Iterable[Query], deadline: Deadline) -> None:
+        for query in queries:
+            if self._reads.fresh(query) is None and not deadline.expired:
+                try:
+                    self._reads.get(query, Deadline(deadline.shorter(self._options.timeout), str(query)))
+                except ResourceNotFound:
+                    pass  # an answer like any other, and observed
+                except MCPSyncError as error:
+                    self._failed(query, error)
+                else:
+                    self._done(query)
 
     def kept(self, query: Query) -> bool:
         return self._lease(query) is not None
@@ -246,7 +311,7 @@ class Upkeep(Sink, Keeper):
                 frozenset(watch.uris) - covered,
                 lists.get("resources"),
                 contact,
-                self._last_error,
+                self._last_error or (_NO_THREADS if self._threadless and not self._about_to_fork else None),
                 self._last_ending,
                 max(0, self._streams - 1),
                 self._gaps,
@@ -378,7 +443,8 @@ class Upkeep(Sink, Keeper):
             moved = [read_query(uri) for uri in (before ^ uris) & self._wanted.resource_subscriptions] if before else []
         for query in moved:
             self._reads.changed(query)
-        self._refresher.soon(moved)
+        if not self._threadless:
+            self._refresher.soon(moved)
 
     def _done(self, query: Query) -> None:
         entry = self._reads.peek(query)

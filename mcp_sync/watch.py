@@ -7,7 +7,7 @@ import datetime
 import logging
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _fork
 from ._deadline import Deadline
@@ -107,6 +107,15 @@ class Keeper(abc.ABC):
     @abc.abstractmethod
     def hurry(self, queries: List[Query]) -> None:
         """Have those of ``queries`` read again that are not about to be."""
+
+    @property
+    @abc.abstractmethod
+    def threadless(self) -> bool:
+        """Whether nobody reads again what is not current, but for :meth:`read_now`."""
+
+    @abc.abstractmethod
+    def read_now(self, queries: Iterable[Query], deadline: Deadline) -> None:
+        """Read those of ``queries`` that are not current, in this thread."""
 
     @abc.abstractmethod
     def kept(self, query: Query) -> bool:
@@ -285,6 +294,8 @@ class Watch:
         self._keeper.revive()
         deadline = Deadline(timeout)
         while True:
+            if self._keeper.threadless and hurry is not None and not self._closed:
+                self._keeper.read_now(self.queries, deadline)
             if reached():
                 return
             with self._lock:
@@ -319,15 +330,21 @@ class Watch:
         self._keeper.revive()
         while True:
             deadline = Deadline(timeout)
-            with self._lock:
-                while not self._unfetched and not self._closed:
+            while True:
+                threadless = self._keeper.threadless
+                if threadless and not self._unfetched and not self._closed:
+                    self._keeper.read_now(self.queries, deadline)
+                with self._lock:
                     # Waits without end cannot be interrupted by Ctrl-C on every system; a long one can be repeated.
-                    if not self._moved.wait(deadline.shorter(3600.0)) and deadline.expired:
-                        break
-                change = self._unfetched.take()
-            if change is None:
-                return
-            yield change
+                    if not self._unfetched and not self._closed:
+                        self._moved.wait(deadline.shorter(1.0 if threadless else 3600.0))
+                    change = self._unfetched.take()
+                    over = self._closed or deadline.expired
+                if change is not None:
+                    yield change
+                    break
+                if over:
+                    return
 
     def on_change(self, listener: Callable[[Change], Any]) -> None:
         """Have ``listener(change)`` called for each change from now on.
@@ -389,6 +406,7 @@ class Watch:
 
     def close(self) -> None:
         """End it. Any thread, listeners included, any number of times. The last watch of the client ends the stream."""
+        _fork.catch_up()
         with self._lock:
             if self._closed:
                 return

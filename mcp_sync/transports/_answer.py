@@ -7,6 +7,7 @@ from .._eventstream import Event, EventStream
 from ..errors import AuthorizationError, MessageTooLarge, ProtocolError, TransportError, beginning_of
 from ..jsonrpc import FOREIGN, Message, Response, classify_id, decode
 from ._body import Body
+from ._failures import is_from_outside
 from ._headers import media_type, retry_after_seconds
 from .base import Outgoing, Received
 
@@ -186,8 +187,10 @@ class Answer:
                 beginning += chunk
                 if len(beginning) >= limit:
                     break
-        except Exception:
-            pass  # what came so far is all there is to show, and the status says the rest
+        except Exception as error:
+            # What came so far is all there is to show, and the status says the rest.
+            if is_from_outside(error):
+                raise
         return bytes(beginning[:limit])
 
 

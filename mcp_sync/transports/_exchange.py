@@ -9,7 +9,7 @@ from .._deadline import Deadline
 from ..errors import MCPSyncError, TransportError
 from ._answer import Answer
 from ._body import Body
-from ._failures import failure, lost_connection
+from ._failures import failure, is_from_outside, lost_connection
 from ._guard import Guard
 from ._headers import retry_after_seconds
 from ._options import origin
@@ -195,6 +195,8 @@ class HTTPExchange(Exchange):
         """
         if isinstance(error, MCPSyncError):
             raise self._told(error)
+        if is_from_outside(error):
+            raise error
         raised, self.ending = failure(
             error, self._guard, self._where, self._method, self._pool.options.connect_timeout, answering
         )

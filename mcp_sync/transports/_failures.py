@@ -11,10 +11,14 @@ from ..errors import RequestTimeout, TransportError, beginning_of
 from ._guard import Guard
 from .base import Interrupted
 
-__all__ = ["failure", "lost_connection"]
+__all__ = ["failure", "is_from_outside", "lost_connection"]
 
 # What the end of a connection looks like if the server closed it while it lay idle in the pool.
 _GONE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, http.client.RemoteDisconnected)
+
+# What the libraries raise, and where what else comes from that they let through.
+_THEIRS = (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError)
+_MODULES = {"builtins", "binascii", "email", "idna", "OpenSSL", "requests", "ssl", "struct", "urllib3", "zlib"}
 
 # Before Python 3.10 socket.timeout is a class of its own.
 _TIMEOUTS = (TimeoutError, socket.timeout, urllib3.exceptions.TimeoutError)
@@ -48,6 +52,14 @@ def failure(
         ending = "end of stream" if isinstance(chain[-1], http.client.IncompleteRead) else "reset"
         return TransportError("the connection to %s broke while it answered %s: %s" % (where, method, told)), ending
     return TransportError("the connection to %s broke while it was asked (%s): %s" % (where, method, told)), "reset"
+
+
+def is_from_outside(error: Exception) -> bool:
+    """Return whether an exception is none of the libraries': a signal's handler raises what it likes, wherever the thread is at.
+
+    Celery's soft time limit is such a one. It is for the caller of the call, as it is.
+    """
+    return not isinstance(error, _THEIRS) and type(error).__module__.partition(".")[0] not in _MODULES
 
 
 def lost_connection(error: Exception) -> bool:

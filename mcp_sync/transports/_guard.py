@@ -1,12 +1,12 @@
 """One exchange's hold on the socket that it uses: how long a step may take, and how to end it from outside.
 
-It is found by the connection that works for it through a variable of the thread, since the libraries in between hand
+It is found by the connection that works for it through the identity of the thread, since the libraries in between hand
 nothing through.
 """
 
 import socket
 import threading
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from .._deadline import Deadline
 from ..errors import MessageTooLarge
@@ -44,12 +44,17 @@ class Guard:
 
     def __enter__(self) -> "Guard":
         """Guard the connections that this thread uses, until the end of the block."""
-        self._outer.append(_guarding.guard)
-        _guarding.guard = self
+        me = threading.get_ident()
+        self._outer.append(_guarding.get(me))
+        _guarding[me] = self
         return self
 
     def __exit__(self, *_: Any) -> None:
-        _guarding.guard = self._outer.pop()
+        outer = self._outer.pop()
+        if outer is None:
+            _guarding.pop(threading.get_ident(), None)
+        else:
+            _guarding[threading.get_ident()] = outer
 
     # -- the socket ----------------------------------------------------------------------------------------------------
 
@@ -127,21 +132,18 @@ class Guard:
                 raise MessageTooLarge("the server refuses the request with more words than are read")
 
 
-class _Guarding(threading.local):
-    guard: Optional[Guard] = None
-
-
-_guarding = _Guarding()
+#: By thread. Not a threading.local: one that was made before gevent patched that is the same for all its greenlets.
+_guarding: Dict[int, Guard] = {}
 
 
 def current_guard() -> Optional[Guard]:
     """Return the guard of the exchange that this thread is at, if it is at one."""
-    return _guarding.guard
+    return _guarding.get(threading.get_ident())
 
 
 def forget_guard() -> None:
-    """In a forked child: the exchange of this thread was the parent's."""
-    _guarding.guard = None
+    """In a forked child: the exchanges were the parent's."""
+    _guarding.clear()
 
 
 def _shut_down(sock: socket.socket) -> None:

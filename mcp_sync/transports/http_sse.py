@@ -19,7 +19,7 @@ from ..errors import MCPSyncError, MessageTooLarge, ProtocolError, RequestTimeou
 from ..jsonrpc import Response, decode, encode
 from ._answer import Answer
 from ._body import Body
-from ._failures import failure
+from ._failures import failure, is_from_outside
 from ._guard import Guard
 from ._headers import media_type
 from ._options import Auth, HTTPOptions, origin
@@ -297,6 +297,8 @@ class HTTPSSE(Transport):
         except MCPSyncError:
             raise
         except Exception as error:
+            if is_from_outside(error):
+                raise
             raise failure(error, guard, self.where, method, self._options.connect_timeout, False)[0] from error
         finally:
             if body is not None:
@@ -370,6 +372,8 @@ def _refusal(body: Body, where: str, method: str) -> MCPSyncError:
     except TransportError as error:
         return error
     except Exception as error:
+        if is_from_outside(error):
+            raise
         message = str(error)  # it makes no sense, or broke off in the middle; its status is enough
     if isinstance(message, Response) and message.error is not None:
         message = message.error.get("message")

@@ -18,6 +18,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional
 
 from .. import _fork
 from .._deadline import Deadline
+from .._gevent import threads_are_greenlets
 from .._pending import Pending, Share
 from .._worker import Worker
 from ..errors import MessageTooLarge, ProtocolError, TransportError, beginning_of
@@ -361,11 +362,22 @@ class _Child:
 
     def drop(self) -> None:
         """In a forked child of ours: close the inherited ends without a word, and never wait for what is not our child."""
-        for stream in (self._stdin, self._stdout, self._stderr):
-            try:
-                stream.close()
-            except OSError:
-                pass
+        streams = (self._stdin, self._stdout, self._stderr)
+        if threads_are_greenlets():
+            # They wait for these descriptors here too; gevent's loop aborts the process if one is gone. They see an end instead.
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in streams:
+                try:
+                    os.dup2(null, stream.fileno(), inheritable=False)
+                except (OSError, ValueError):
+                    pass  # it was closed already
+            os.close(null)
+        else:
+            for stream in streams:
+                try:
+                    stream.close()
+                except OSError:
+                    pass
         self.process.returncode = 0  # or its finaliser would ask after a process that is the parent's
 
 

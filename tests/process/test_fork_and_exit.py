@@ -1,14 +1,16 @@
 """What happens at the end of a process, and in a child of it. Each program runs in a process of its own, with a bound."""
 
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import textwrap
-from typing import Iterator, Tuple
+from typing import Any, Iterator, Tuple
 
 import pytest
 
-from mcp_sync.testing import Server
+from mcp_sync.testing import Server, faults
 
 CONFIG = "docs://service/config"
 
@@ -262,6 +264,142 @@ def test_parent_and_child_never_get_each_others_answers(server: Server) -> None:
         """,
     )
     assert (code, out, err) == (0, "parent read all\n", "")
+
+
+@needs_fork
+def test_no_socket_of_the_parent_is_open_in_a_child(server: Server) -> None:
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("this system does not tell who has which file open")
+    code, out, err = run(
+        server,
+        """
+        def sockets():
+            found = set()
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    found.add(os.readlink("/proc/self/fd/" + name))
+                except OSError:
+                    pass  # the list itself
+            return {name for name in found if name.startswith("socket:")}
+
+        client = Client(URL)
+        watch = client.watch(CONFIG)
+        watch.wait_until_current(timeout=10)
+        client.read_resource(CONFIG, cache_mode="refresh")
+        inherited = sockets()
+        assert len(inherited) >= 2, inherited  # the stream, and a connection in the pool
+
+        def work():
+            assert not sockets(), sockets()
+            watch.wait_until_current(timeout=10)
+            assert sockets() and not sockets() & inherited
+
+        assert child(work) == 0
+        assert inherited <= sockets()
+        client.close()
+        assert not sockets()
+        """,
+    )
+    assert (code, out, err) == (0, "", "")
+
+
+@needs_fork
+def test_a_child_counts_its_own_gaps_and_reconnections(server: Server) -> None:
+    code, out, err = run(
+        server,
+        """
+        client = Client(URL, throttle=0.01)
+        watch = client.watch(CONFIG)
+        watch.wait_until_current(timeout=10)
+
+        def work():
+            watch.wait_until_current(timeout=10)
+            status = watch.status
+            print(status.gaps, status.reconnects, status.last_ending, status.last_error)
+
+        assert child(work) == 0
+        client.close()
+        """,
+    )
+    assert (code, out, err) == (0, "0 0 None None\n", "")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_of_multiprocessing_reads_for_itself(method: str, server: Server, tmp_path: Any) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system cannot %s" % method)
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, sys, threading
+            from mcp_sync import Client
+
+            METHOD, URL, CONFIG = sys.argv[1:]
+            client = Client(URL, throttle=0.01)
+            watch = client.watch(CONFIG)
+
+            def work(inherited):
+                result = client.read_resource(CONFIG, timeout=2)
+                assert result.text == "colour = blue" and not result.stale and id(result) != inherited
+                watch.wait_until_current(timeout=10)
+
+            if __name__ == "__main__":
+                watch.wait_until_current(timeout=10)
+                process = multiprocessing.get_context(METHOD).Process(target=work, args=(id(client.read_resource(CONFIG)),))
+                process.start()
+                process.join(30)
+                status = watch.status
+                print(process.exitcode, status.state.name, status.gaps, status.reconnects)
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", str(program), method, server.url, CONFIG],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 LIVE 0 0\n", "")
+    assert server.count("subscriptions/listen") == 2
+    server.wait_for_no_streams(timeout=10)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that send signals")
+@pytest.mark.parametrize("transport", ["streamable", "http+sse"])
+@pytest.mark.parametrize("answer", ["nothing", "half of its headers"])
+def test_what_the_handler_of_a_signal_raises_ends_a_call_as_it_is(transport: str, answer: str) -> None:
+    with Server(transport=transport) as server:
+        server.add(CONFIG, "colour = blue")
+        if answer == "nothing":
+            server.hold("resources/read")
+        else:
+            server.inject(faults.HalfHeaders(), method="resources/read", times=None)
+        code, out, err = run(
+            server,
+            """
+            import signal
+
+            class TookTooLong(Exception):
+                pass
+
+            def handler(number, frame):
+                raise TookTooLong("of a kind that no library knows")
+
+            signal.signal(signal.SIGALRM, handler)
+            client = Client(URL)
+            client.list_resources()
+            for _ in range(2):
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                try:
+                    client.read_resource(CONFIG)
+                except TookTooLong as error:
+                    print(error)
+            client.close()
+            """,
+        )
+    assert (code, out, err) == (0, "of a kind that no library knows\n" * 2, "")
 
 
 @needs_fork

@@ -16,6 +16,8 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 #: From the bottom up. A name stands for a file, or for all files of a folder that have no row of their own; those of
 #: one folder may import each other, as long as there is no circle.
 ROWS: List[Set[str]] = [
+    {"_gevent"},
+    {"_uwsgi"},
     # Pure rules and values, and the few things that there is one of.
     {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
     {"_deadline", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates", "frontmatter"},
