@@ -33,7 +33,7 @@ section { border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; ba
 code { font: .9em/1.5 ui-monospace, monospace; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(13rem, 100%), 1fr)); gap: .5rem 1rem; margin: .75rem 0; }
 dt { color: var(--soft); font-size: .85rem; } dd { margin: 0; }
-.wide { grid-column: 1 / -1; }
+.wide { grid-column: span 2; } .all { grid-column: 1 / -1; }
 table { width: 100%; border-collapse: collapse; }
 caption { text-align: left; color: var(--soft); font-size: .85rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-top: 1px solid var(--line);
@@ -41,7 +41,7 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0;
 thead th { color: var(--soft); font-size: .85rem; border-top: 0; }
 td.narrow { white-space: nowrap; }
 @media (max-width: 45rem) {
-  dl { grid-template-columns: 1fr 1fr; }
+  dl { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, caption, tbody, tr, th, td { display: block; }
   tr { border-top: 1px solid var(--line); padding: .5rem 0; }
@@ -180,27 +180,27 @@ def _server(server: ServerReport, number: int, now: float) -> str:
     )
 
 
-def _fact(name: str, value: str, wide: bool = False) -> str:
-    return "<div%s><dt>%s</dt><dd>%s</dd></div>" % (' class="wide"' if wide else "", name, value)
+def _fact(name: str, value: str, width: str = "") -> str:
+    return "<div%s><dt>%s</dt><dd>%s</dd></div>" % (' class="%s"' % width if width else "", name, value)
 
 
-def _facts(server: ServerReport, now: float) -> Iterable[Tuple[str, str, bool]]:
-    yield "State", _word(server.state), False
+def _facts(server: ServerReport, now: float) -> Iterable[Tuple[str, ...]]:
+    yield "State", _word(server.state)
     if server.error is None:
-        yield "Era", _text(server.era or "not known yet"), False
-        yield "Protocol revision", _text(server.protocol_version or "not known yet"), False
+        yield "Era", _text(server.era or "not known yet")
+        yield "Protocol revision", _text(server.protocol_version or "not known yet")
     status = server.status
     if status is not None:
-        yield "Mode", _text(server.mode), False
-        yield "Covered by notices", _count(len(status.covered)), False
-        yield "Not covered", _count(len(status.uncovered)), False
-        yield "Reconnects", str(status.reconnects), False
-        yield "Gaps", str(status.gaps), False
-        yield "Last contact", _ago(status.last_contact, now), False
+        yield "Mode", _text(server.mode), "wide"
+        yield "Covered by notices", _count(len(status.covered))
+        yield "Not covered", _count(len(status.uncovered))
+        yield "Reconnects", str(status.reconnects)
+        yield "Gaps", str(status.gaps)
+        yield "Last contact", _ago(status.last_contact, now), "wide"
         if status.last_ending is not None:
-            yield "Last stream ended by", _text(status.last_ending), False
+            yield "Last stream ended by", _text(status.last_ending)
     error = server.error or _last_error(status, server.resources)
-    yield "Last error", "none" if error is None else '<span class="bad">%s</span>' % _text(error), True
+    yield "Last error", "none" if error is None else '<span class="bad">%s</span>' % _text(error), "all"
 
 
 def _last_error(status: Optional[Status], resources: Iterable[ResourceReport]) -> Optional[str]:

@@ -81,3 +81,13 @@ def ready(interpreters: "Dict[str, str]", package: Path) -> Any:
         return Ready(environment(framework, interpreter), package)
 
     return ready
+
+
+@pytest.fixture
+def server() -> "Iterator[Any]":
+    """A server with the document of the examples."""
+    from mcp_sync.testing import Server
+
+    with Server() as server:
+        server.add("docs://notices/today", "tea at four")
+        yield server

@@ -71,8 +71,8 @@ from django.test.utils import override_settings  # noqa: E402
 from django.urls import include, path  # noqa: E402
 
 from mcp_sync import Client, MCPSyncError, TransportError  # noqa: E402
-from mcp_sync.contrib.django import clients, resource_changed  # noqa: E402
 from mcp_sync.contrib.django import views  # noqa: E402
+from mcp_sync.contrib.django import clients, resource_changed  # noqa: E402
 from mcp_sync.contrib.settings import SettingsError  # noqa: E402
 from mcp_sync.testing import Server  # noqa: E402
 
