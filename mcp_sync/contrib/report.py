@@ -24,6 +24,7 @@ UNWATCHED = "unwatched"
 
 _WORST_FIRST = (FAILING, DEGRADED, OK, UNWATCHED)
 _LISTS = {"resources": "catalog", "tools": "tools", "prompts": "prompts"}
+_KEPT_BY = {"listen": "notices", "subscribe": "notices", "poll": "polling", "none": "nothing"}
 _LONGEST = 1000
 
 
@@ -173,7 +174,7 @@ def _server(clients: Clients, alias: str) -> ServerReport:
         _without_secrets(client),
         client.era,
         None if client.era is None else client.protocol_version,
-        _mode(client.era, status),
+        _mode(status),
         status,
         resources,
     )
@@ -199,19 +200,20 @@ def _together(found: List[Status]) -> Optional[Status]:
         first.gaps,
         lists["tools"],
         lists["prompts"],
+        first.notified_by,
     )
 
 
-def _mode(era: Optional[str], status: Optional[Status]) -> str:
+def _mode(status: Optional[Status]) -> str:
     if status is None:
         return "nothing"
     ways = []
     lists = [how for how in (status.catalog, status.tools, status.prompts) if how is not None]
     if status.covered or "listen" in lists:
-        if era == "modern":
-            ways.append("subscriptions/listen")
-        else:
+        if status.notified_by == "subscribe":
             ways.append("resources/subscribe" if status.covered else "list notifications")
+        else:
+            ways.append("subscriptions/listen")
     if status.state in (State.LIVE, State.POLLING) and (status.uncovered or "poll" in lists):
         ways.append("polling")
     return " and ".join(ways) or "nothing"
@@ -221,13 +223,12 @@ def _resources(watches: Tuple[Watch, ...], max_stale: Optional[float]) -> List[R
     found: Dict[Tuple[bool, str], ResourceReport] = {}
     for watch in watches:
         status = watch.status
-        keeps = status.state in (State.LIVE, State.POLLING)
         for uri in watch.uris:
-            kept_by = "notices" if uri in status.covered else "polling" if keeps else "nothing"
+            kept_by = _KEPT_BY[status.mode_of(uri)]
             found.setdefault((False, uri), _resource(uri, False, kept_by, watch.held(uri), max_stale))
         for name in watch.lists:
             kind = _LISTS[name]
-            kept_by = {"listen": "notices", "poll": "polling"}.get(getattr(status, kind) or "none", "nothing")
+            kept_by = _KEPT_BY[getattr(status, kind) or "none"]
             found.setdefault((True, kind), _resource(kind, True, kept_by, watch.held(kind=kind), max_stale))
     return list(found.values())
 
