@@ -1,6 +1,7 @@
 """A site that shows what stands on an MCP server."""
 
 import os
+import sys
 from typing import Any, Optional
 
 from flask import Flask, render_template
@@ -41,4 +42,4 @@ def notice() -> Any:
 
 @mcp.on_change
 def note(alias: str, client: Any, change: Any) -> None:
-    print("%s: %s was %s" % (alias, change.uri, change.kind), flush=True)
+    print("%s: %s was %s" % (alias, change.uri, change.kind), file=sys.stderr)

@@ -8,7 +8,8 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from .. import Change, Client, Watch
-from .settings import Mistake, ServerSettings, SettingsError, read_settings
+from .reading import read_settings
+from .settings import Mistake, ServerSettings, SettingsError
 
 __all__ = ["Clients", "Listener"]
 

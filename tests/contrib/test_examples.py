@@ -8,7 +8,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from typing import Any, Tuple
+from typing import Any, Iterator, Tuple
 
 import pytest
 
@@ -148,6 +148,55 @@ def test_flask_has_the_commands(ready: Any, server: Any) -> None:
         timeout=LIMIT,
     )
     assert (done.returncode, done.stdout) == (0, "tea at four\n")
+
+
+COMMANDS = {
+    "django": (DJANGO, [str(EXAMPLES / "django_site" / "manage.py"), "mcp_watch"]),
+    "flask": (FLASK, ["-m", "flask", "mcp", "watch"]),
+}
+
+
+@pytest.fixture(params=sorted(COMMANDS))
+def watching(request: Any, ready: Any, server: Any) -> "Iterator[subprocess.Popen[str]]":
+    """A command that follows the document, and has printed its first line."""
+    frameworks, arguments = COMMANDS[request.param]
+    framework = ready(frameworks[-1])
+    process = subprocess.Popen(
+        [str(framework.python), *arguments],
+        cwd=str(EXAMPLES / "flask_site"),
+        env=dict(framework.environ, DOCS_MCP_URL=server.url, FLASK_APP="docs_site", PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    watchdog = threading.Timer(LIMIT, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().split("\t")[1:3] == ["current", "docs://notices/today"]
+        yield process
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate(timeout=LIMIT)
+
+
+def test_a_watch_at_a_terminal_ends_quietly_by_ctrl_c(watching: Any, server: Any) -> None:
+    server.update("docs://notices/today", "tea at five")
+    assert watching.stdout.readline().split("\t")[1:3] == ["updated", "docs://notices/today"]
+    watching.send_signal(signal.SIGINT)
+    printed, complained = watching.communicate(timeout=LIMIT)
+    # What the site's own receivers tell is on standard error.
+    assert (printed, watching.returncode) == ("", 130)
+    assert "Traceback" not in complained
+
+
+def test_a_watch_into_a_pipe_that_nobody_reads_ends_quietly(watching: Any, server: Any) -> None:
+    watching.stdout.close()
+    server.update("docs://notices/today", "tea at five")
+    assert "Traceback" not in watching.stderr.read()
+    assert watching.wait(LIMIT) != 0
+    watching.stdout = None  # as for communicate(), which is called at the end
 
 
 def test_each_example_is_tested() -> None:

@@ -6,7 +6,8 @@ from typing import Any, List
 import pytest
 
 from mcp_sync import Command
-from mcp_sync.contrib.settings import Mistake, SettingsError, read_settings
+from mcp_sync.contrib.reading import read_settings
+from mcp_sync.contrib.settings import Mistake, SettingsError
 
 URL = "https://docs.example.com/mcp"
 
@@ -111,7 +112,7 @@ def test_no_servers_are_no_mistake(value: Any) -> None:
         ({"target": URL, "headers": ["Authorization"]}, "E005", "['headers'] is a list", "dictionary of texts"),
         ({"target": URL, "era": "old"}, "E007", "era is", "options of mcp_sync.Client"),
         ({"target": URL, "headers": {"A\n": "b"}}, "E007", "is refused", "options of mcp_sync.Client"),
-        ({"target": URL, "auth": "secret"}, "E006", "['auth'] is 'secret': that is no dotted path", "package.module"),
+        ({"target": URL, "auth": "secret"}, "E006", "['auth'] is a text: it is no dotted path", "package.module"),
         ({"target": URL, "auth": "no.such.thing"}, "E006", "no.such cannot be imported (ModuleNotFoundError", "dotted path"),
         ({"target": URL, "auth": __name__ + ".Credentiols"}, "E006", "there is no 'Credentiols' in", "dotted path"),
         ({"target": URL, "auth": __name__ + ".Demanding"}, "E006", "cannot be called without arguments", "an instance"),
@@ -162,6 +163,8 @@ def test_no_message_shows_a_secret() -> None:
             {"target": URL, "headers": {"Authorization": "hunter2\n"}},
             {"target": URL, "headers": "hunter2"},
             {"target": "http://user:hunter2@docs.example.com/mcp"},
+            {"target": URL, "auth": "hunter2"},
+            {"target": URL, "auth": "Bearer hunter2.ey-7"},
             {"target": ["python"], "headers": {"Authorization": "hunter2"}},
         )
         for mistake in mistakes_in({"docs": entry})
@@ -178,7 +181,7 @@ def test_credentials_are_given_as_they_are_or_by_the_path_to_them(auth: Any) -> 
 
 def test_a_client_that_cannot_be_made_is_an_error_that_says_why() -> None:
     servers, _ = read_settings({"docs": {"target": URL, "auth": "no.such.thing"}})
-    with pytest.raises(SettingsError, match=r"MCP_SERVERS\['docs'\]\['auth'\] is 'no.such.thing': no.such cannot be imp"):
+    with pytest.raises(SettingsError, match=r"MCP_SERVERS\['docs'\]\['auth'\] is a text: no.such cannot be imp"):
         servers["docs"].make_client()
 
 

@@ -33,7 +33,7 @@ def guard() -> Guard:
         try:
             named = resolve(named)
         except SettingsError as error:
-            raise SettingsError("MCP_STATUS_GUARD is %r: %s" % (settings.MCP_STATUS_GUARD, error)) from error
+            raise SettingsError("MCP_STATUS_GUARD is %r: %s" % (named, error)) from error
     if not callable(named):
         raise SettingsError("MCP_STATUS_GUARD is a %s, and not a function that is given the request" % type(named).__name__)
     found: Guard = named

@@ -49,7 +49,7 @@ def watch(uris: "Tuple[str, ...]", server: str, count: "Optional[int]") -> None:
     except telling.ERRORS as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        pass
+        sys.exit(130)
 
 
 @commands.command("status")

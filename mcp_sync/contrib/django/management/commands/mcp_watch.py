@@ -1,5 +1,7 @@
 """``manage.py mcp_watch``"""
 
+import os
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -26,5 +28,9 @@ class Command(BaseCommand):
                 self.stdout.flush()
         except telling.ERRORS as error:
             raise CommandError(str(error)) from error
+        except BrokenPipeError:
+            # Nobody reads any more. What the interpreter still flushes at its end goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
         except KeyboardInterrupt:
-            pass
+            sys.exit(130)
