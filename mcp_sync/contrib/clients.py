@@ -153,14 +153,13 @@ class Clients(Mapping[str, Client]):
         if made is not None:
             return made
         settings = self.settings(alias)
-        # Without the lock, because it may import modules of the user's, which may use this.
+        # Without the lock, because it may import modules of the user's, which may use this. If another thread was quicker, one
+        # was made for nothing, which costs nothing.
         client = settings.make_client()
         with self._lock:
             made = self._made.get(alias)
             if made is None:
                 made = self._made[alias] = (client, self._watched(settings, client))
-        if made[0] is not client:
-            client.close()  # another thread was quicker
         return made
 
     def _watched(self, settings: ServerSettings, client: Client) -> Optional[Watch]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -15,7 +16,7 @@ if sys.version_info < (3, 11):
 else:
     from interop.environments import clean_environ
 
-    from .frameworks import Framework, chosen, environment, pythons
+    from .frameworks import Framework, Together, chosen, environment, pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -71,14 +72,31 @@ def package(tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ready(interpreters: "Dict[str, str]", package: Path) -> Any:
+def environments(request: Any, interpreters: "Dict[str, str]") -> "Iterator[Dict[Together, Future[Path]]]":
+    """The environments of all tests to come, which are made at the same time if they are not there: pip mostly waits."""
+    parameters = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = {found.params["framework"].where: None for found in parameters if found and "framework" in found.params}
+    with ThreadPoolExecutor(4) as pool:
+        made = {}
+        for where in wanted:
+            interpreter = chosen(where, interpreters)
+            if interpreter is not None:
+                made[where] = pool.submit(environment, where, interpreter)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def ready(interpreters: "Dict[str, str]", environments: "Dict[Together, Future[Path]]", package: Path) -> Any:
     """Return a framework in its environment, which is made if it is not there."""
 
     def ready(framework: "Framework") -> Ready:
-        interpreter = chosen(framework, interpreters)
+        where = framework.where
+        interpreter = chosen(where, interpreters)
         if interpreter is None:
-            pytest.skip("%s needs Python %s, and none of them is here" % (framework.name, " or ".join(framework.pythons)))
-        return Ready(environment(framework, interpreter), package)
+            pytest.skip("%s needs Python %s, and none of them is here" % (framework.name, " or ".join(where.pythons)))
+        if where in environments:
+            return Ready(environments[where].result(), package)
+        return Ready(environment(where, interpreter), package)
 
     return ready
 

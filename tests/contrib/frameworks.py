@@ -1,4 +1,4 @@
-"""Which frameworks the tests here run under, each in an environment of its own, made with a Python of its time."""
+"""Which frameworks the tests here run under, in environments that are made with a Python of their time."""
 
 import glob
 import os
@@ -12,11 +12,11 @@ from interop.environments import clean_environ, python_environment
 NEEDED = ("requests>=2.25,<3", "sseclient-py>=1.8,<2", "cachetools>=4.2,<9", "pytest>=7,<9")
 
 
-class Framework(NamedTuple):
-    """One framework.
+class Together(NamedTuple):
+    """Frameworks of one time, in one environment.
 
-    :param name: for the names of the tests.
-    :param pythons: the Pythons that it runs on, the first choice first.
+    :param name: of the environment.
+    :param pythons: the Pythons that they run on, the first choice first.
     :param requirements: what is installed.
     """
 
@@ -25,22 +25,42 @@ class Framework(NamedTuple):
     requirements: Tuple[str, ...]
 
 
-DJANGO = (
-    Framework("django-2.2", ("3.8", "3.7", "3.9"), ("Django==2.2.*",)),
-    Framework("django-3.2", ("3.9", "3.8", "3.10"), ("Django==3.2.*",)),
-    Framework("django-4.2", ("3.10", "3.11", "3.9", "3.12"), ("Django==4.2.*",)),
-    Framework("django-newest", ("3.13", "3.14", "3.12"), ("Django>=5.2",)),
-)
-FLASK = (
-    Framework(
-        "flask-1.1",
-        ("3.7", "3.8", "3.9"),
-        # What it asks for has no upper bounds, and what fitted it is no longer the newest.
-        ("Flask==1.1.*", "Werkzeug==1.0.*", "Jinja2==2.11.*", "MarkupSafe==1.1.*", "itsdangerous==1.1.*", "click==7.1.*"),
+class Framework(NamedTuple):
+    """One framework.
+
+    :param name: for the names of the tests.
+    :param where: its environment.
+    """
+
+    name: str
+    where: Together
+
+
+OLDEST = Together("frameworks-2020", ("3.8", "3.7", "3.9"), ("Django==2.2.*", "Flask==2.2.*", "Werkzeug==2.2.*"))
+OLD = Together(
+    "frameworks-2021",
+    ("3.7", "3.8", "3.9"),
+    # What Flask 1.1 asks for has no upper bounds, and what fitted it is no longer the newest.
+    (
+        "Django==3.2.*",
+        "Flask==1.1.*",
+        "Werkzeug==1.0.*",
+        "Jinja2==2.11.*",
+        "MarkupSafe==1.1.*",
+        "itsdangerous==1.1.*",
+        "click==7.1.*",
     ),
-    Framework("flask-2.2", ("3.8", "3.9", "3.10", "3.11"), ("Flask==2.2.*", "Werkzeug==2.2.*")),
-    Framework("flask-3", ("3.13", "3.12", "3.11", "3.10"), ("Flask==3.*",)),
 )
+YOUNG = Together("frameworks-2023", ("3.10", "3.11", "3.9", "3.12"), ("Django==4.2.*",))
+NEWEST = Together("frameworks-newest", ("3.13", "3.14", "3.12"), ("Django>=5.2", "Flask==3.*"))
+
+DJANGO = (
+    Framework("django-2.2", OLDEST),
+    Framework("django-3.2", OLD),
+    Framework("django-4.2", YOUNG),
+    Framework("django-newest", NEWEST),
+)
+FLASK = (Framework("flask-1.1", OLD), Framework("flask-2.2", OLDEST), Framework("flask-3", NEWEST))
 
 
 def pythons() -> "Dict[str, str]":
@@ -73,12 +93,12 @@ def _works(path: str, version: str) -> bool:
     return done.returncode == 0 and done.stdout.strip() == version
 
 
-def chosen(framework: Framework, found: "Dict[str, str]") -> "Optional[str]":
-    """The Python for a framework, or None if there is none here."""
-    return next((found[version] for version in framework.pythons if version in found), None)
+def chosen(where: Together, found: "Dict[str, str]") -> "Optional[str]":
+    """The Python for an environment, or None if there is none here."""
+    return next((found[version] for version in where.pythons if version in found), None)
 
 
-def environment(framework: Framework, interpreter: str) -> Path:
-    """The Python of the environment."""
-    requirements: List[str] = list(NEEDED) + list(framework.requirements)
-    return Path(python_environment(framework.name, *requirements, interpreter=interpreter))
+def environment(where: Together, interpreter: str) -> Path:
+    """The Python of an environment, which is made if it is not there."""
+    requirements: List[str] = list(NEEDED) + list(where.requirements)
+    return Path(python_environment(where.name, *requirements, interpreter=interpreter))

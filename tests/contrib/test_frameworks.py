@@ -1,4 +1,4 @@
-"""What the frameworks' integrations do, under each framework in an environment of its own, with a Python of its time."""
+"""What the frameworks' integrations do, under each framework, with a Python of its time."""
 
 from typing import Any
 

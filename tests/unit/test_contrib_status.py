@@ -235,6 +235,7 @@ def made_up(count: int = 1) -> Report:
 def test_nothing_that_others_wrote_is_markup_or_leaves_its_line() -> None:
     read = Reader(page(made_up(), json_address=HOSTILE))
     assert "script" not in read.names and not {name for name, _ in read.attributes if name.startswith("on")}
+    assert ("href", HOSTILE) in read.attributes
     text = "".join(read.text)
     # Twice the name, place, era, revision, mode, ending and error of the server, then of its resources.
     assert text.count("<script>alert('1')</script>\"'&\\u202e\\n\\x1b[31m") == 13
