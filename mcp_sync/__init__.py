@@ -28,7 +28,8 @@ The map, from the bottom up; a file imports only from rows below its own:
   what is at their head.
 * ``reader``, ``refresher``, ``notifier``, ``watch``, ``upkeep``, ``listening``: the stream of notices; the threads that read
   again; the thread that calls listeners; what a program holds of all this; what brings them together; the raw stream.
-* ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``testing``: a server to test with.
+* ``client``: the verbs, and who owns what. ``cli``, ``demo``: a person at a terminal. ``contrib``: Django and Flask.
+  ``testing``: a server to test with.
 """
 
 import logging

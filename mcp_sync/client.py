@@ -2,7 +2,7 @@
 
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
 from urllib.parse import urlsplit
 
 from . import _fork, _uwsgi
@@ -646,6 +646,16 @@ class Client:
     def protocol_version(self) -> str:
         """The protocol revision that is spoken with this server; before the first answer, the one that is tried."""
         return self._connection.protocol_version
+
+    @property
+    def era(self) -> Optional[str]:
+        """``"modern"`` (revision 2026-07-28 and later) or ``"legacy"``, as far as is known now; None before it was found out."""
+        return self._connection.era
+
+    @property
+    def watches(self) -> Tuple[Watch, ...]:
+        """Its open watches, in the order in which they were made: for status pages and the like."""
+        return self._upkeep.watches
 
     # -- end -------------------------------------------------------------------------------------------------------------
 

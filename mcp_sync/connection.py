@@ -150,6 +150,12 @@ class Connection:
                     raise
 
     @property
+    def era(self) -> Optional[str]:
+        """``"modern"`` or ``"legacy"``; None until that was found out."""
+        session = self._session
+        return None if session is None else "legacy" if isinstance(session, LegacySession) else "modern"
+
+    @property
     def is_legacy(self) -> bool:
         """Whether the server is known to speak a legacy revision."""
         return isinstance(self._session, LegacySession)

@@ -184,6 +184,12 @@ class Upkeep(Sink, Keeper):
             self._given_up(told.given_up)
         self._publish()
 
+    @property
+    def watches(self) -> Tuple[Watch, ...]:
+        """The open watches."""
+        with self._lock:
+            return self._watches
+
     def revive(self) -> None:
         """Start again, in a forked child, what ran in the parent. Cheap; called at every use."""
         if self._pid == os.getpid() and not self._about_to_fork:

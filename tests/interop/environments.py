@@ -34,15 +34,23 @@ def clean_environ():
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
-def python_environment(name, *requirements) -> Path:
-    """:returns: the Python of a virtual environment that holds ``requirements``."""
+def python_environment(name, *requirements, interpreter=None) -> Path:
+    """:returns: the Python of a virtual environment that holds ``requirements``.
+
+    :param interpreter: the Python to make it with; this one by default.
+    """
+    made_with = [list(sys.version_info[:2]), sys.base_prefix]
+    if interpreter is not None:
+        tell = "import sys; print(sys.version_info[0], sys.version_info[1], sys.base_prefix)"
+        major, minor, prefix = _run([str(interpreter), "-I", "-c", tell]).strip().split(" ", 2)
+        made_with = [[int(major), int(minor)], prefix]
 
     def build(directory):
-        _run([sys.executable, "-m", "venv", str(directory)])
+        _run([str(interpreter or sys.executable), "-m", "venv", str(directory)])
         python = str(directory / "bin" / "python")
         _run([python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"] + list(requirements))
 
-    recipe = ["python", list(sys.version_info[:2]), sys.base_prefix] + list(requirements)
+    recipe = ["python"] + made_with + list(requirements)
     return made(name, recipe, build) / "bin" / "python"
 
 

@@ -66,6 +66,10 @@ PLACES: Dict[str, Tuple[str, ...]] = {
     "tqdm": ("cli.bar",),
     "yaml": ("frontmatter",),
     "pytest": ("testing.pytest_plugin",),
+    "django": ("contrib.django",),
+    "flask": ("contrib.flask",),
+    "werkzeug": ("contrib.flask",),
+    "click": ("contrib.flask",),
 }
 
 #: This package is for programs without these.

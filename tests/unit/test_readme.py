@@ -3,15 +3,17 @@
 import configparser
 import inspect
 import re
+import textwrap
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
 from mcp_sync import Client
 from mcp_sync.testing import Server
 
-README = (Path(__file__).resolve().parents[2] / "README.rst").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.rst").read_text("utf-8")
 
 
 def programs() -> List[str]:
@@ -54,6 +56,22 @@ def test_a_program_of_the_readme_runs_as_it_stands(program: str, capsys: Any) ->
         exec(compile(program, "README.rst", "exec"), {})
         if "print(" in program:
             assert "colour = blue" in capsys.readouterr().out
+
+
+def excerpts() -> "List[Tuple[str, str]]":
+    """Every block that is part of an example: the name of the file, and its text."""
+    blocks = re.findall(r"^\.\. code-block:: python\n   :name: (\S+)\n\n((?:    .*\n|\n)+)", README, re.M)
+    return [(name, textwrap.dedent(block).strip("\n") + "\n") for name, block in blocks]
+
+
+@pytest.mark.parametrize("name, text", excerpts(), ids=lambda value: value if value.startswith("examples/") else "")
+def test_what_the_readme_shows_of_an_example_stands_in_it(name: str, text: str) -> None:
+    assert text in (ROOT / name).read_text("utf-8")
+
+
+def test_all_code_of_the_readme_is_run_or_part_of_an_example() -> None:
+    assert README.count(".. code-block::") == len(programs()) + len(excerpts())
+    assert len(excerpts()) >= 5
 
 
 def test_there_are_programs_in_the_readme() -> None:

@@ -1,0 +1,1 @@
+"""A site that shows what stands on an MCP server."""

@@ -1,0 +1,1 @@
+"""``mcp_read``, ``mcp_watch``, ``mcp_status``."""
