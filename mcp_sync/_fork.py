@@ -10,11 +10,11 @@ import logging
 import os
 import threading
 import weakref
-from typing import Any, Dict, List
+from typing import Any, ContextManager, Dict, List
 
 from . import _uwsgi
 
-__all__ = ["catch_up", "keep_for_ever", "register"]
+__all__ = ["catch_up", "held_off", "keep_for_ever", "register"]
 
 _log = logging.getLogger("mcp_sync")
 _registered: "weakref.WeakSet[Any]" = weakref.WeakSet()
@@ -25,6 +25,10 @@ _told_in = 0
 _telling: "Dict[int, threading.Event]" = {}
 #: The longest that another thread is waited for which tells them, in seconds.
 _TELLING_WITHIN = 10.0
+
+#: Held while a descriptor is made that nothing here knows of yet, and while a fork is made: a child would have it without knowing.
+#: Of the thread, so that a signal's handler that forks does not wait for itself.
+_making = threading.RLock()
 
 # Inherited objects that must never be finalised in the child, because their finalisers take locks that a thread of the
 # parent may have held at the moment of the fork.
@@ -39,7 +43,9 @@ def register(owner: Any) -> None:
         _told_in = os.getpid()
         # Windows has no fork and no such function.
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_after_fork_in_child)
+            os.register_at_fork(
+                before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+            )
         _uwsgi.after_fork(catch_up)
     _registered.add(owner)
 
@@ -61,13 +67,27 @@ def catch_up() -> None:
         mine.set()
 
 
+def held_off() -> "ContextManager[Any]":
+    """Make no fork before the end of the block, which only makes a descriptor and has it known."""
+    return _making
+
+
 def keep_for_ever(inherited: Any) -> None:
     """Keep an inherited object alive in this child, so that its finaliser never runs."""
     _never_finalised.append(inherited)
 
 
+def _before_fork() -> None:
+    _making.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    _making.release()
+
+
 def _after_fork_in_child() -> None:
-    global _told_in
+    global _told_in, _making
+    _making = threading.RLock()
     for owner in list(_registered):
         try:
             owner.after_fork_in_child()

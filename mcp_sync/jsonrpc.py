@@ -144,7 +144,11 @@ def decode(data: Union[bytes, str]) -> Message:
     """
     try:
         # Bytes are decoded here: json.loads would guess UTF-16 and UTF-32, which the protocol excludes.
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        if isinstance(data, bytes) and text.startswith("\ufeff"):
+            # Not by way of the codec "utf-8-sig": it is imported when it is first used, and a child that is forked at that moment
+            # by another thread has half of it for ever.
+            text = text[1:]
         value = _loads(text)
     except (ValueError, RecursionError) as error:
         told = beginning_of(data) or "nothing"

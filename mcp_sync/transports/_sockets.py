@@ -12,6 +12,7 @@ import io
 import os
 import socket
 import ssl
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, cast
 
@@ -29,6 +30,8 @@ __all__ = ["GuardedAdapter", "pool_for"]
 _PIECE = 16384
 
 _open_sockets: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
+# By thread: the descriptors that are in a handshake, between two objects, with what they lead to.
+_in_handshake: Dict[int, Tuple[int, int]] = {}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -139,18 +142,22 @@ class _Guarded(_Base):
 
     def connect(self) -> None:
         guard = current_guard()
-        if guard is None:
-            super().connect()
-        else:
-            try:
+        try:
+            if guard is None:
                 super().connect()
-            except Exception as error:
-                _close_half_made(error)
-                raise
-            finally:
-                guard.connected()
-        if isinstance(self.sock, socket.socket):
-            _open_sockets.add(self.sock)
+            else:
+                try:
+                    super().connect()
+                except Exception as error:
+                    _close_half_made(error)
+                    raise
+                finally:
+                    guard.connected()
+        finally:
+            with _fork.held_off():
+                if isinstance(self.sock, socket.socket):
+                    _open_sockets.add(self.sock)
+                _in_handshake.pop(threading.get_ident(), None)
 
     def _new_conn(self) -> socket.socket:
         guard = current_guard()
@@ -163,12 +170,13 @@ class _Guarded(_Base):
             host, self.port, allowed_gai_family(), socket.SOCK_STREAM
         ):
             try:
-                sock = socket.socket(family, kind, protocol)
+                with _fork.held_off():
+                    sock = socket.socket(family, kind, protocol)
+                    _open_sockets.add(sock)
             except OSError as error:
                 failed = error
                 continue
             try:
-                _open_sockets.add(sock)
                 for option in self.socket_options or ():
                     sock.setsockopt(*option)
                 guard.attach(sock)
@@ -228,8 +236,10 @@ class _TLSConnection(_Guarded, HTTPSConnection):
         super()._connected(sock, guard)
         # During the handshake the descriptor passes from one object to another, so that there is none to shut down. A
         # duplicate of it is as good.
-        copy = sock.dup()
-        _open_sockets.add(copy)
+        with _fork.held_off():
+            copy = sock.dup()
+            _open_sockets.add(copy)
+            _in_handshake[threading.get_ident()] = (sock.fileno(), os.fstat(sock.fileno()).st_ino)
         guard.attach(copy, own=True)
 
 
@@ -285,6 +295,13 @@ class _SocketsOfTheParent:
             except OSError:
                 pass  # it was closed already
         _open_sockets.clear()
+        for descriptor, inode in list(_in_handshake.values()):
+            try:
+                if os.fstat(descriptor).st_ino == inode:
+                    os.close(descriptor)
+            except OSError:
+                pass  # it was closed already
+        _in_handshake.clear()
         forget_guard()
 
 

@@ -218,6 +218,16 @@ class Guest:
         eventually(all_have, lambda: "not all have {!r}: {}; {}".format(text, answers, last[0]))
         return answers
 
+    def the_parent_goes_on(self, server, uri):
+        """Change a resource until the main process has noted a change: at the first one it may not have read it yet."""
+        before = self.events("changed")
+
+        def told():
+            server.update(uri, "colour = {}".format(len(server.history(uri))))
+            return self.pid in {pid for pid, _ in self.events("changed")[len(before) :]}
+
+        eventually(told, lambda: "the parent's stream does not go on: {}".format(self.events("changed")))
+
     def no_socket_is_shared(self, answers):
         """Check that what each has open to the server, no other process has."""
         for pid, answer in answers.items():

@@ -90,8 +90,7 @@ def test_tasks_keep_current_with_a_client_that_was_made_before_the_fork(python, 
 
         server.update(CONFIG, "colour = red")
         eventually(lambda: pool.run("read")["text"] == "colour = red", "it is not told")
-        # The parent's stream goes on.
-        eventually(lambda: guest.pid in guest.noted("changed", "colour = red"), lambda: guest.events("changed"))
+        guest.the_parent_goes_on(server, CONFIG)
         assert guest.end() == 0
         server.wait_for_no_streams(timeout=30)
         assert "Traceback" not in guest.log()

@@ -304,6 +304,66 @@ def test_no_socket_of_the_parent_is_open_in_a_child(server: Server) -> None:
 
 
 @needs_fork
+def test_a_fork_waits_until_a_socket_that_is_being_made_is_known(server: Server) -> None:
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("this system does not tell who has which file open")
+    code, out, err = run(
+        server,
+        """
+        import socket
+        made, forking, forked = threading.Event(), threading.Event(), threading.Event()
+
+        class Slow(socket.socket):
+            def __init__(self, *args, **options):
+                super().__init__(*args, **options)
+                if threading.current_thread() is reading:
+                    made.set()
+                    forking.wait(10)
+                    forked.wait(0.5)  # which it must not be yet
+
+        client = Client(URL)
+        # Of the hooks that are called before, the last comes first.
+        os.register_at_fork(before=forking.set, after_in_parent=forked.set)
+        reading = threading.Thread(target=lambda: print(client.read_resource(CONFIG).text))
+        socket.socket = Slow
+        reading.start()
+        made.wait(10)
+
+        def work():
+            found = [name for name in os.listdir("/proc/self/fd")]
+            links = [os.readlink("/proc/self/fd/" + name) for name in found if os.path.exists("/proc/self/fd/" + name)]
+            assert not [link for link in links if link.startswith("socket:")], links
+
+        assert child(work) == 0
+        reading.join(10)
+        client.close()
+        """,
+    )
+    assert (code, out, err) == (0, "colour = blue\n", "")
+
+
+def test_nothing_is_imported_once_a_client_is_at_work(server: Server) -> None:
+    # What a thread imports at the moment of a fork, the child has half of.
+    code, out, err = run(
+        server,
+        """
+        before = set(sys.modules)
+        client = Client(URL)
+        watch = client.watch(CONFIG, catalog=True, on_change=print)
+        watch.wait_until_current(timeout=10)
+        client.read_resource(CONFIG, cache_mode="refresh")
+        try:
+            client.read_resource("docs://missing")
+        except Exception as error:
+            str(error)
+        client.close()
+        print(sorted(set(sys.modules) - before))
+        """,
+    )
+    assert (code, out, err) == (0, "[]\n", "")
+
+
+@needs_fork
 def test_a_child_counts_its_own_gaps_and_reconnections(server: Server) -> None:
     code, out, err = run(
         server,
