@@ -140,10 +140,10 @@ class _KeyState:
     def __init__(self) -> None:
         self.floor = 0  # reads up to this sequence are not fresh any more
         self.void = 0  # reads up to this sequence may not even be kept as old copies
-        self.stored = 0  # the sequence of the newest read that was stored, even if its entry was evicted since
+        self.stored = 0  # the sequence of the newest read that was stored or is the spare, even if it was evicted since
         self.reading: Tuple[int, ...] = ()  # the sequences of the tickets that are out
         self.left_out = 0  # refused values in a row that were not kept, in favour of a later read
-        self.spare: Optional[Entry[Any]] = None  # the last of them, for the case that the later read fails
+        self.spare: Optional[Entry[Any]] = None  # the newest of them, for the case that the later read brings nothing
         self.flight: Optional[Tuple[Ticket, Flight[Any]]] = None  # the newest, if it may still be joined
 
 
@@ -260,17 +260,18 @@ class ResourceCache(Generic[V]):
                 until = fresh_until(ticket.lease, started, received, ttl)
                 generation = ticket.generation if allowed else -1
                 new = Entry(value, ticket.sequence, ticket.coverage, generation, until, ttl > 0.0, size)
-                if keep and newer and not allowed and self._left_to_later_locked(ticket, state):
-                    state.spare = new
-                    stored = Stored(False, False, True)
-                elif keep and newer:
+                kept = False
+                if keep and newer:
                     state.stored = ticket.sequence
-                    state.spare = None
-                    kept = self._put_locked(ticket.key, new)
-                    stored = Stored(kept and allowed and until > received, kept, not allowed)
-                else:
-                    stored = Stored(False, False, not allowed)
-                self._forget_idle_locked(ticket.key, state)
+                    if not allowed and self._later_is_awaited_locked(ticket, state):
+                        state.left_out += 1
+                        state.spare = new
+                    else:
+                        state.left_out = 0
+                        state.spare = None
+                        kept = self._put_locked(ticket.key, new)
+                stored = Stored(kept and allowed and until > received, kept, not allowed)
+                self._settle_locked(ticket.key, state)
         ticket.flight._end(True, value)
         return stored
 
@@ -291,8 +292,7 @@ class ResourceCache(Generic[V]):
                 entry = self._entries.get(ticket.key)
                 if entry is not None and entry.sequence < ticket.sequence:
                     self._drop_locked(ticket.key)
-                else:
-                    self._forget_idle_locked(ticket.key, state)
+                self._settle_locked(ticket.key, state)
         ticket.flight._end(False, None)
         return settled
 
@@ -308,14 +308,7 @@ class ResourceCache(Generic[V]):
         with self._lock:
             state = self._ended_locked(ticket)
             if state is not None:
-                spare = state.spare
-                if spare is not None and not state.reading:
-                    # It was left to a later read to bring something newer, and there is none now.
-                    state.spare = None
-                    if spare.sequence > state.stored and spare.sequence > state.void:
-                        state.stored = spare.sequence
-                        self._put_locked(ticket.key, spare)
-                self._forget_idle_locked(ticket.key, state)
+                self._settle_locked(ticket.key, state)
         ticket.flight._end(False, None)
 
     # -- what is learnt --------------------------------------------------------------------------------------------------
@@ -382,6 +375,8 @@ class ResourceCache(Generic[V]):
             assert self._store.currsize <= self.max_bytes and len(self._entries) <= self.max_entries
             idle: Set[Key] = {k for k, s in self._states.items() if not s.reading and k not in self._entries}
             assert not idle, "states are kept of keys that nobody reads or holds: %r" % idle
+            aside: Set[Key] = {k for k, s in self._states.items() if s.spare is not None and not s.reading}
+            assert not aside, "copies are set aside that no read in progress can replace: %r" % aside
 
     # -- with the lock held ----------------------------------------------------------------------------------------------
 
@@ -412,12 +407,17 @@ class ResourceCache(Generic[V]):
             state.flight = None
         return state
 
-    def _left_to_later_locked(self, ticket: Ticket, state: _KeyState) -> bool:
-        if state.left_out < _LEFT_OUT_AT_MOST and any(sequence > ticket.sequence for sequence in state.reading):
-            state.left_out += 1
-            return True
-        state.left_out = 0
-        return False
+    def _later_is_awaited_locked(self, ticket: Ticket, state: _KeyState) -> bool:
+        return state.left_out < _LEFT_OUT_AT_MOST and any(sequence > ticket.sequence for sequence in state.reading)
+
+    def _settle_locked(self, key: Key, state: _KeyState) -> None:
+        """Keep of a key, one read of which has ended, only what is needed."""
+        if not state.reading:
+            spare, state.spare, state.left_out = state.spare, None, 0
+            if spare is not None and spare.sequence > state.void:
+                # It was left to a later read to bring something newer, and there is none any more.
+                self._put_locked(key, spare)
+        self._forget_idle_locked(key, state)
 
     def _put_locked(self, key: Key, entry: Entry[V]) -> bool:
         if entry.size > self.max_bytes or self.max_entries < 1:
@@ -443,9 +443,6 @@ class ResourceCache(Generic[V]):
     def _drop_locked(self, key: Key) -> None:
         if self._entries.pop(key, None) is not None:
             del self._store[key]
-        state = self._states.get(key)
-        if state is not None:
-            self._forget_idle_locked(key, state)
 
     def _forget_idle_locked(self, key: Key, state: _KeyState) -> None:
         if not state.reading and key not in self._entries:

@@ -1,0 +1,89 @@
+"""All ways in which three reads of one key can overlap and end, around a change.
+
+Each read brings a result, a result that may not be kept, nothing (missing), or fails; a notice comes at some moment. Every
+order of that, with and without a copy from before, is played on the real cache and on :class:`cachemodel.Model`.
+"""
+
+import itertools
+from typing import Any, Dict, Iterator, Tuple
+
+import cachecopies
+from cachemodel import Model
+
+from mcp_sync.freshness import Lease
+
+KEY = "key"
+FOREVER = Lease(1e9, polled=False)
+ENDS = ("finish", "unkept", "missing", "fail")
+
+
+def orders() -> Iterator[Tuple[str, ...]]:
+    """Every order of three reads and a notice; the reads are named in the order in which they begin."""
+    seen = set()
+    events = ("begin 1", "begin 2", "begin 3", "end 1", "end 2", "end 3", "notice")
+    for order in itertools.permutations(events):
+        begins = [event for event in order if event.startswith("begin")]
+        if begins == sorted(begins) and all(order.index("begin " + n) < order.index("end " + n) for n in "123"):
+            seen.add(order)
+    return iter(sorted(seen))
+
+
+def play(module: Any, order: Tuple[str, ...], ends: Tuple[str, ...], copy: bool) -> None:
+    """Play one order; raise AssertionError if the cache answers otherwise than its contract says."""
+    cache, coverage, model = module.ResourceCache(clock=lambda: 0.0), module.Coverage(), Model(100, 100, 8)
+    for side in (cache, model):
+        side.cover(coverage, {KEY: FOREVER}, 0, 1)
+    tickets: Dict[str, Any] = {}
+    reads: Dict[str, Any] = {}
+
+    def begin(name: str) -> None:
+        model.begin(KEY, coverage, True)
+        tickets[name] = cache.begin_read(KEY, coverage, refresh=True)
+        reads[name] = model.began(KEY, coverage)
+
+    def end(name: str, how: str) -> None:
+        ticket, read = tickets[name], reads[name]
+        if how == "missing":
+            assert cache.finish_missing(ticket) == model.missing(read)
+        elif how == "fail":
+            cache.abandon_read(ticket)
+            model.abandon(read)
+        else:
+            keep = how == "finish"
+            stored = cache.finish_read(ticket, name, received=0.0, started=0.0, ttl=0.0, size=1, keep=keep)
+            assert stored == model.finish(read, name, 0.0, 1, keep)
+
+    if copy:
+        begin("0")
+        end("0", "finish")
+    for event in order:
+        what, _, name = event.partition(" ")
+        if what == "begin":
+            begin(name)
+        elif what == "end":
+            end(name, ends[int(name) - 1])
+        else:
+            assert cache.changed(KEY) == model.changed(KEY)
+        entry, known = cache.peek(KEY), model.of(KEY).copy
+        assert (entry is None) == (known is None)
+        if entry is not None and known is not None:
+            assert (entry.value, entry.is_fresh(0.0)) == (known.value, known.is_fresh(0.0))
+        assert set(cache._states) == set(model.busy())
+    cache.check()
+
+
+def play_all(module: Any) -> int:
+    count = 0
+    for order in orders():
+        for ends in itertools.product(ENDS, repeat=3):
+            for copy in (False, True):
+                count += 1
+                try:
+                    play(module, order, ends, copy)
+                except AssertionError as error:
+                    raise AssertionError("order %r, ends %r, copy from before: %r" % (order, ends, copy)) from error
+    return count
+
+
+def test_however_three_overlapping_reads_end_the_newest_that_may_be_kept_is_kept() -> None:
+    assert play_all(cachecopies.load()) == 105 * 64 * 2
