@@ -146,7 +146,7 @@ class Link:
                     left = data.find(b"\n", at) + 3  # with the line that ends the event
             self._passed += len(data)
             self._send(data[:left])
-            if left < len(data) or (fault.kind == "deaf" and left):
+            if left < len(data):
                 self._bites(fault)
                 self._break(fault.kind)
         elif fault.kind == "drip":

@@ -46,6 +46,7 @@ class Weight(NamedTuple):
 
     @classmethod
     def now(cls) -> "Weight":
+        """Weigh it."""
         try:
             files = len(os.listdir("/proc/self/fd"))
             with open("/proc/self/statm") as file:
@@ -139,7 +140,8 @@ class Soak:
                         thread.join(BOUND)
                         if thread.is_alive():
                             self.judge.failed("%s does not come back" % thread.name)
-                self._come_to_rest(watch)
+                if not self.judge.violations:
+                    self._come_to_rest(watch)
                 status = str(watch.status)
             finally:
                 self._done.set()
@@ -246,7 +248,7 @@ class Soak:
                 self._served.disturb(chance)
             else:
                 proxy.disturb(chosen(chance), chance)
-            most = Weight(*map(max, zip(most, Weight.now())))  # type: ignore[call-overload]
+            most = Weight(*(max(pair) for pair in zip(most, Weight.now())))
         proxy.heal()
         return most
 
