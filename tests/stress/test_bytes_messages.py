@@ -28,7 +28,11 @@ def test_any_value_is_a_message_or_refused(value: Any) -> None:
     assert repr(read_message(text)) == repr(read_message(text.encode("utf-8")))
 
 
-@given(st.one_of(st.binary(max_size=100), st.sampled_from([data for _, data in KEPT])), st.integers(0, 200), st.binary(max_size=3))
+@given(
+    st.one_of(st.binary(max_size=100), st.sampled_from([data for _, data in KEPT])),
+    st.integers(0, 200),
+    st.binary(max_size=3),
+)
 def test_any_bytes_are_a_message_or_refused(data: bytes, at: int, other: bytes) -> None:
     read_message(data[:at] + other + data[at + len(other) :])
 

@@ -1,10 +1,12 @@
 """The proxy does what it says, one fault at a time; and what the client makes of each."""
 
-from typing import Any, Dict, Iterator, Optional
+import threading
+from typing import Any, Callable, Dict, Iterator, Optional
 
 import pytest
 
 from mcp_sync import Client, MCPSyncError, State
+from mcp_sync._deadline import monotonic
 from mcp_sync.testing import Server
 
 from .proxy import KINDS, Fault, Proxy
@@ -12,7 +14,14 @@ from .proxy import KINDS, Fault, Proxy
 A, B = "docs://a", "docs://b"
 TEXTS = {A: "a, " * 400, B: "b, " * 400}
 BOUND = 15.0
-OPTIONS: Dict[str, Any] = {"timeout": 1.0, "ack_timeout": 1.0, "silence_timeout": 1.0, "max_age": 60.0, "throttle": 0.01, "poll_interval": 3600.0}
+OPTIONS: Dict[str, Any] = {
+    "timeout": 1.0,
+    "ack_timeout": 1.0,
+    "silence_timeout": 1.0,
+    "max_age": 60.0,
+    "throttle": 0.01,
+    "poll_interval": 3600.0,
+}
 
 
 @pytest.fixture
@@ -38,12 +47,12 @@ def test_what_comes_late_or_slowly_comes_whole(fault: Optional[str], server: Ser
 
 
 @pytest.mark.parametrize("fault", ["cut", "reset", "half-open"])
-@pytest.mark.parametrize("after", [0, 1, 20, 150, 400, 900])
+@pytest.mark.parametrize("after", [0, 20, 400])
 def test_an_answer_that_breaks_off_is_an_error_or_read_again_and_never_half_of_it(
     fault: str, after: int, server: Server
 ) -> None:
     # The first connection is for finding out what the server is; the one that is opened after it breaks.
-    with Proxy(server.port) as proxy, Client(url(proxy), timeout=1.0) as client:
+    with Proxy(server.port) as proxy, Client(url(proxy), timeout=0.5) as client:
         client.discover()
         proxy.links[0].fault = Fault(fault, after)
         try:
@@ -73,6 +82,9 @@ def test_connections_that_have_died_are_noticed_and_what_changed_meanwhile_is_se
     with Proxy(server.port) as proxy, Client(url(proxy), **OPTIONS) as client, client.watch(A) as watch:
         watch.wait_for_state(State.LIVE, timeout=BOUND)
         watch.wait_until_current(timeout=BOUND)
+        # A server that sends signs of life is missed sooner than one that does not.
+        heard = watch.status.last_contact
+        until(lambda: watch.status.last_contact != heard)
         # All that there are, that of the stream and those of calls; what is opened later is whole.
         for link in proxy.links:
             link.fault = Fault(fault)
@@ -83,7 +95,7 @@ def test_connections_that_have_died_are_noticed_and_what_changed_meanwhile_is_se
 
 
 def test_packets_that_are_dropped_after_the_acknowledgement_are_missed(server: Server) -> None:
-    # The server sends signs of life every 0.2 s, of which none arrives; so only the age of what was read is left.
+    # Nor does any sign of life arrive, so that only the age of what was read is left.
     options = dict(OPTIONS, max_age=1.0, silence_timeout=0.5)
     with Proxy(server.port, lambda: Fault("deaf", 1 << 30)) as proxy, Client(url(proxy), **options) as client:
         with client.watch(A) as watch:
@@ -92,7 +104,16 @@ def test_packets_that_are_dropped_after_the_acknowledgement_are_missed(server: S
             proxy.choose = None
             server.update(A, "changed")
             watch_sees(watch, "changed")
-            assert proxy.bitten["deaf"] and watch.status.gaps >= 1
+            until(lambda: watch.status.gaps >= 1)
+            assert proxy.bitten["deaf"]
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Wait until something is so."""
+    end = monotonic() + BOUND
+    while not condition():
+        assert monotonic() < end
+        threading.Event().wait(0.01)
 
 
 def watch_sees(watch: Any, text: str) -> None:

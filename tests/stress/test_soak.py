@@ -11,7 +11,7 @@ from mcp_sync.reads import Reads
 from .served import Embedded
 from .soak import Report, Soak
 
-SECONDS = 7.0
+SECONDS = 6.0
 
 
 @pytest.fixture(autouse=True)
@@ -58,4 +58,5 @@ def _unlabelled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("break_it", [_deaf, _unguarded, _unlabelled])
 def test_a_client_that_breaks_the_contract_is_found(break_it: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
+    monkeypatch.setattr(Embedded, "restart_every", 0.5)
     assert soak(3, 30.0).violations
