@@ -150,6 +150,12 @@ class Soak:
             faults = dict(proxy.bitten)
         self._served.check()
         self._served.stop()
+        # close() does not wait for ever for threads that are on their way out.
+        end = monotonic() + BOUND
+        after = Weight.now()
+        while (after.threads > before.threads or after.files > before.files) and monotonic() < end:
+            threading.Event().wait(0.05)
+            after = Weight.now()
         with self._lock:
             reads, errors, slowest = self._reads, dict(self._errors), self._slowest
         return Report(
@@ -165,7 +171,7 @@ class Soak:
             before,
             settled,
             most,
-            Weight.now(),
+            after,
             self.judge.violations,
         )
 
