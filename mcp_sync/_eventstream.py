@@ -161,6 +161,11 @@ class EventStream:
 
 
 def _with_one_line_of_data(lines: List[bytes]) -> List[bytes]:
+    try:
+        b"\n".join(lines).decode("utf-8")
+    except UnicodeDecodeError as error:
+        # Refused as a short event is, whichever line the bad byte is in: also one that is left out below.
+        return [lines[0], error.object[error.start : error.end]]
     data: List[bytes] = []
     others: Dict[bytes, bytes] = {}  # of each other field only the last line counts
     for line in lines:

@@ -16,6 +16,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, cast
 
+import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -148,6 +149,11 @@ class _Guarded(_Base):
             else:
                 try:
                     super().connect()
+                except (BrokenPipeError, ConnectionResetError) as error:
+                    # urllib3 ignores these two while it sends, since an answer may have come all the same; it takes one of
+                    # connecting for one of sending, and then fails over a connection that was never there.
+                    _close_half_made(error)
+                    raise urllib3.exceptions.ProtocolError("the connection was reset while it was made", error) from error
                 except Exception as error:
                     _close_half_made(error)
                     raise

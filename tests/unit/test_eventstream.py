@@ -221,6 +221,14 @@ def test_an_undecodable_byte_costs_one_event(bad: bytes) -> None:
     assert "not UTF-8: data: b" in str(events[1])
 
 
+@pytest.mark.parametrize("lines", [1, 31, 32, 33, 100])
+@pytest.mark.parametrize("bad", [b"colour: \xff", b"id: \xc3\nid: 1", b"data: \xf0\x9f"])
+def test_an_undecodable_byte_costs_an_event_of_any_length_whichever_line_it_is_in(bad: bytes, lines: int) -> None:
+    events = read([b"data: x\n" * lines + bad + b"\n" + b"data: y\n" * lines + b"\ndata: z\n\n"])
+    assert [type(item) for item in events] == [ProtocolError, Event]
+    assert "not UTF-8: data: x" in str(events[0]) and events[1].data == "z"
+
+
 def test_an_undecodable_byte_in_a_comment_costs_nothing() -> None:
     assert data([b": \xff\xfe\n\ndata: x\n: \xff\n\n"]) == ["x"]
 

@@ -384,6 +384,22 @@ def test_what_cannot_be_reached_is_told_and_nothing_was_executed(url: str, told:
     assert caught.status is None
 
 
+@pytest.mark.parametrize("error", [ConnectionResetError(104, "Connection reset by peer"), BrokenPipeError(32, "Broken pipe")])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_connection_that_is_reset_while_it_is_made_is_told_and_nothing_was_executed(
+    error: OSError, scheme: str, outgoing: Any, auth: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a proxy does whose server is gone. When exactly the reset arrives is a matter of luck.
+    class Reset(socket.socket):
+        def connect(self, address: Any) -> None:
+            raise error
+
+    monkeypatch.setattr("mcp_sync.transports._sockets.socket.socket", Reset)
+    caught = refused(outgoing, scheme + "://127.0.0.1:9/", auth=auth)
+    assert type(caught) is TransportError and not caught.may_have_run
+    assert " cannot be reached: %s" % error in str(caught)
+
+
 def test_tls_against_a_plain_port_is_told_and_nothing_was_executed(outgoing: Any, auth: Any) -> None:
     def script(peer: Peer) -> None:
         peer._more()
