@@ -26,7 +26,7 @@ _telling: "Dict[int, threading.Event]" = {}
 #: The longest that another thread is waited for which tells them, in seconds.
 _TELLING_WITHIN = 10.0
 
-#: Held while a descriptor is made that nothing here knows of yet, and while a fork is made: a child would have it without knowing.
+#: Held while a descriptor is made that nothing here knows of yet, and while a fork is made: a child would have it unknowingly.
 #: Of the thread, so that a signal's handler that forks does not wait for itself.
 _making = threading.RLock()
 
