@@ -201,7 +201,7 @@ class Guest:
             assert self.process.poll() is None, "it has ended"
             got = []
             # At the same time, since one that is idle may take all that come one after the other.
-            asking = [threading.Thread(target=self._ask, args=(path, got)) for _ in range(2 * workers)]
+            asking = [threading.Thread(target=self._ask, args=(path, got)) for _ in range(4 * workers)]
             for thread in asking:
                 thread.start()
             for thread in asking:

@@ -50,6 +50,8 @@ def test_workers_keep_current_are_recycled_and_reloaded_and_nothing_is_left(kind
         streams = WORKERS + preload
         server.wait_for_streams(streams, timeout=30)
 
+        # Before its watch has read it, nobody is told that it changed.
+        guest.everyone("colour = blue", path="/current")
         server.update(CONFIG, "colour = red")
         # Told by a notice on each one's own stream.
         eventually(lambda: set(first) <= guest.noted("changed", "colour = red"), lambda: guest.events("changed"))
