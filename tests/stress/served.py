@@ -63,6 +63,7 @@ class Embedded(Served):
 
     def start(self) -> None:
         self._server.start()
+        self._server.forget_requests()  # of which it remembers each, and nobody asks for them
         self.restarts += 1
 
     def kill(self) -> None:
