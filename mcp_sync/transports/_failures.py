@@ -7,7 +7,7 @@ from typing import Any, Iterator, Tuple
 
 import urllib3.exceptions
 
-from ..errors import RequestTimeout, TransportError, beginning_of
+from ..errors import MCPSyncError, RequestTimeout, TransportError, beginning_of
 from ._guard import Guard
 from .base import Interrupted
 
@@ -16,8 +16,8 @@ __all__ = ["failure", "is_from_outside", "lost_connection"]
 # What the end of a connection looks like if the server closed it while it lay idle in the pool.
 _GONE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, http.client.RemoteDisconnected)
 
-# What the libraries raise, and where what else comes from that they let through.
-_THEIRS = (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError)
+# What this package and the libraries raise, and where what else comes from that they let through.
+_THEIRS = (MCPSyncError, OSError, http.client.HTTPException, urllib3.exceptions.HTTPError)
 _MODULES = {"builtins", "binascii", "email", "idna", "OpenSSL", "requests", "ssl", "struct", "urllib3", "zlib"}
 
 # Before Python 3.10 socket.timeout is a class of its own.
@@ -55,7 +55,7 @@ def failure(
 
 
 def is_from_outside(error: Exception) -> bool:
-    """Return whether an exception is none of the libraries': a signal's handler raises what it likes, wherever the thread is at.
+    """Return whether an exception is neither ours nor the libraries': a signal's handler raises what it likes, wherever the thread is at.
 
     Celery's soft time limit is such a one. It is for the caller of the call, as it is.
     """
