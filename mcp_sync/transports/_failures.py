@@ -55,7 +55,7 @@ def failure(
 
 
 def is_from_outside(error: Exception) -> bool:
-    """Return whether an exception is neither ours nor the libraries': a signal's handler raises what it likes, wherever the thread is at.
+    """Return whether an exception is neither ours nor the libraries': a signal's handler raises what it likes, at any moment.
 
     Celery's soft time limit is such a one. It is for the caller of the call, as it is.
     """
