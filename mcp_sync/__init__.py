@@ -11,9 +11,9 @@
 
 The map, from the bottom up; a file imports only from rows below its own:
 
-* ``_gevent``, ``_uwsgi``, ``errors``, ``_worker``, ``_fork``, ``_deadline``, ``_backoff``: what is different under gevent, and
-  inside uWSGI; the error tree; the only thread maker; the only at-fork hook; one deadline carried through many steps; how long to
-  wait before trying again.
+* ``_gevent``, ``_uwsgi``, ``errors``, ``_worker``, ``_fork``, ``_lazy``, ``_deadline``, ``_backoff``: what is different under
+  gevent, and inside uWSGI; the error tree; the only thread maker; the only at-fork hook; names that are loaded at first use; one
+  deadline carried through many steps; how long to wait before trying again.
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
 * ``tracing``: requests as spans of OpenTelemetry, in a program that uses it. ``templates``: expansion of URI templates.
 * ``_eventstream``, ``_pending``, ``transports``: how messages move.
@@ -33,9 +33,10 @@ The map, from the bottom up; a file imports only from rows below its own:
 """
 
 import logging
+from typing import TYPE_CHECKING
 
+from ._lazy import lazily
 from ._version import __version__
-from .calling import Cancellation, LogMessage, Progress
 from .client import Client
 from .errors import (
     AuthorizationError,
@@ -56,53 +57,78 @@ from .errors import (
     TransportError,
     UnsupportedVersion,
 )
-from .listening import Listening
-from .notices import (
-    Notice,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    SubscriptionFilter,
-    ToolsListChanged,
-)
-from .results import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    CompleteResult,
-    ContentBlock,
-    DiscoverResult,
-    EmbeddedResource,
-    GetPromptResult,
-    ImageContent,
-    Implementation,
-    LeftOut,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListSkillsResult,
-    ListToolsResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    PromptReference,
-    ReadResourceResult,
-    Resource,
-    ResourceLink,
-    ResourceTemplate,
-    ResourceTemplateReference,
-    SkillEntry,
-    SkillFile,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    UnknownContent,
-)
-from .skills import Skill
-from .status import State, Status
-from .tasks import TaskHandle
-from .transports.stdio import Command
-from .watch import Change, Held, Snapshot, Watch
+
+if TYPE_CHECKING:
+    from .calling import Cancellation, LogMessage, Progress
+    from .listening import Listening
+    from .notices import (
+        Notice,
+        PromptsListChanged,
+        ResourcesListChanged,
+        ResourceUpdated,
+        SubscriptionFilter,
+        ToolsListChanged,
+    )
+    from .results import (
+        AudioContent,
+        BlobResourceContents,
+        CallToolResult,
+        CompleteResult,
+        ContentBlock,
+        DiscoverResult,
+        EmbeddedResource,
+        GetPromptResult,
+        ImageContent,
+        Implementation,
+        LeftOut,
+        ListPromptsResult,
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListSkillsResult,
+        ListToolsResult,
+        Prompt,
+        PromptArgument,
+        PromptMessage,
+        PromptReference,
+        ReadResourceResult,
+        Resource,
+        ResourceLink,
+        ResourceTemplate,
+        ResourceTemplateReference,
+        SkillEntry,
+        SkillFile,
+        TextContent,
+        TextResourceContents,
+        Tool,
+        UnknownContent,
+    )
+    from .skills import Skill
+    from .status import State, Status
+    from .tasks import TaskHandle
+    from .transports.stdio import Command
+    from .watch import Change, Held, Snapshot, Watch
+else:
+    # What each file has.
+    _NAMES = {
+        "calling": "Cancellation LogMessage Progress",
+        "listening": "Listening",
+        "notices": "Notice PromptsListChanged ResourcesListChanged ResourceUpdated SubscriptionFilter ToolsListChanged",
+        "results.blocks": "AudioContent ContentBlock EmbeddedResource ImageContent ResourceLink TextContent UnknownContent",
+        "results.content": "BlobResourceContents ReadResourceResult TextResourceContents",
+        "results.tools": "CallToolResult ListToolsResult Tool",
+        "results.completion": "CompleteResult PromptReference ResourceTemplateReference",
+        "results.discover": "DiscoverResult Implementation",
+        "results.prompts": "GetPromptResult ListPromptsResult Prompt PromptArgument PromptMessage",
+        "results.lists": "LeftOut",
+        "results.catalog": "ListResourcesResult ListResourceTemplatesResult Resource ResourceTemplate",
+        "results.skills": "ListSkillsResult SkillEntry SkillFile",
+        "skills": "Skill",
+        "status": "State Status",
+        "tasks": "TaskHandle",
+        "transports.stdio": "Command",
+        "watch": "Change Held Snapshot Watch",
+    }
+    __getattr__, __dir__ = lazily(__name__, _NAMES)
 
 __all__ = [
     "AudioContent",

@@ -27,6 +27,7 @@ _telling: "Dict[int, threading.Event]" = {}
 _TELLING_WITHIN = 10.0
 
 #: Held while a descriptor is made that nothing here knows of yet, and while a fork is made: a child would have it unknowingly.
+#: Likewise while a part of the package is loaded at its first use: a child would wait for ever for the thread that loads it.
 #: Of the thread, so that a signal's handler that forks does not wait for itself.
 _making = threading.RLock()
 
@@ -37,6 +38,11 @@ _never_finalised: List[Any] = []
 
 def register(owner: Any) -> None:
     """Have ``owner.after_fork_in_child()`` called in every child forked while ``owner`` is alive."""
+    _hook()
+    _registered.add(owner)
+
+
+def _hook() -> None:
     global _hooked, _told_in
     if not _hooked:
         _hooked = True
@@ -47,7 +53,6 @@ def register(owner: Any) -> None:
                 before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
             )
         _uwsgi.after_fork(catch_up)
-    _registered.add(owner)
 
 
 def catch_up() -> None:
@@ -68,7 +73,8 @@ def catch_up() -> None:
 
 
 def held_off() -> "ContextManager[Any]":
-    """Make no fork before the end of the block, which only makes a descriptor and has it known."""
+    """Make no fork before the end of the block, which only makes a descriptor and has it known, or loads a part of the package."""
+    _hook()
     return _making
 
 

@@ -8,8 +8,7 @@ import copy
 import logging
 import math
 import threading
-from dataclasses import dataclass
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from . import _fork
 from ._deadline import Deadline
@@ -17,12 +16,15 @@ from .errors import Cancelled, MCPSyncError, beginning_of
 from .jsonrpc import Notification
 from .transports.base import Exchange, of_this_thread
 
-__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "Raised", "pause"]
+__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "Raised", "TASKS", "pause"]
 
 _log = logging.getLogger("mcp_sync")
 
 #: The levels of log messages, from the least to the most important.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+#: The extension by which a server makes tasks of calls, in ``capabilities.extensions``.
+TASKS = "io.modelcontextprotocol/tasks"
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
@@ -42,8 +44,7 @@ class Raised(Exception):
         self.error = error
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a request has come. See the specification, basic/patterns/progress. Immutable; any thread.
 
     :param progress: grows with every notice of one request.
@@ -70,8 +71,7 @@ class Progress:
         return cls(progress, _number(params.get("total")), message if isinstance(message, str) else None)
 
 
-@dataclass(frozen=True)
-class LogMessage:
+class LogMessage(NamedTuple):
     """What a server logs while it works on a request. See the specification, server/utilities/logging. Immutable; any thread.
 
     :param level: one of the names of syslog: ``"debug"``, ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``,

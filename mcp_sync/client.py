@@ -2,45 +2,62 @@
 
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+    cast,
+)
 from urllib.parse import urlsplit
 
 from . import _fork, _uwsgi
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
-from .calling import CallOptions, Cancellation, LogMessage, Progress, Raised
+from .calling import TASKS, CallOptions, Cancellation, LogMessage, Progress, Raised
 from .calls import Calls
 from .connection import Connection
 from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported
 from .inputs import Handler, Inputs, Root
-from .listening import Listening
 from .notices import SubscriptionFilter
 from .reads import CATALOG, DISCOVER, PROMPTS, SKILLS, TEMPLATES, TOOLS, Query, Reads, read_query
-from .results import (
-    CacheableResult,
-    CallToolResult,
-    CompleteResult,
-    DiscoverResult,
-    GetPromptResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListSkillsResult,
-    ListToolsResult,
-    ReadResourceResult,
-    SkillEntry,
-)
-from .skills import Skill, Skills
-from .status import Status
-from .tasks import TASKS, TaskHandle, Tasks
-from .tools import Reference, Tools
 from .transports.base import Transport
 from .transports.http_sse import HTTPSSE
-from .transports.stdio import Command, Stdio
 from .transports.streamable_http import Auth, HTTPOptions, StreamableHTTP
-from .upkeep import Upkeep, UpkeepOptions
-from .watch import Change, Watch
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: see the properties at the end of the class.
+    from .listening import Listening
+    from .results import (
+        CacheableResult,
+        CallToolResult,
+        CompleteResult,
+        DiscoverResult,
+        GetPromptResult,
+        ListPromptsResult,
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListSkillsResult,
+        ListToolsResult,
+        ReadResourceResult,
+        SkillEntry,
+    )
+    from .skills import Skill, Skills
+    from .status import Status
+    from .tasks import TaskHandle, Tasks
+    from .tools import Reference, Tools
+    from .transports.stdio import Command
+    from .upkeep import Upkeep
+    from .watch import Change, Watch
 
 __all__ = ["Client"]
 
@@ -48,6 +65,9 @@ _T = TypeVar("_T")
 
 #: How long close() waits for threads to end, in seconds.
 _CLOSE_WAIT = 1.0
+
+#: The parts of a client that are to be closed, in this order.
+_CLOSED = ("upkeep", "tasks")
 
 
 class Client:
@@ -150,6 +170,8 @@ class Client:
             )
             transport, fallback = StreamableHTTP(options), HTTPSSE(options)
         else:
+            with _fork.held_off():
+                from .transports.stdio import Command, Stdio
             if auth is not None or headers:
                 raise ValueError("a server over stdio takes its credentials from its environment: Command(argv, env=...)")
             command = target if isinstance(target, Command) else Command(target)
@@ -163,16 +185,17 @@ class Client:
         self._timeout = timeout
         self._max_timeout = max_timeout
         self._client_info = dict(client_info or {"name": "mcp_sync", "version": __version__})
-        self._upkeep_options = UpkeepOptions(
-            listen,
-            max_age,
-            poll_interval,
-            poll_after,
-            ack_timeout,
-            silence_timeout,
-            refresh_threads,
-            throttle,
-            30.0 if timeout is None else timeout,
+        self._ack_timeout = ack_timeout
+        self._upkeep_options: Dict[str, Any] = dict(
+            listen=listen,
+            max_age=max_age,
+            poll_interval=poll_interval,
+            poll_after=poll_after,
+            ack_timeout=ack_timeout,
+            silence_timeout=silence_timeout,
+            refresh_threads=refresh_threads,
+            throttle=throttle,
+            timeout=30.0 if timeout is None else timeout,
         )
         cache: "ResourceCache[CacheableResult]" = ResourceCache(max_entries, max_bytes, monotonic)
         self._set_up(transport, fallback, cache, principal)
@@ -202,21 +225,10 @@ class Client:
         )
         self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
-        self._tools = Tools(self._calls, self._reads)
-        self._skills = Skills(self._reads, self._timeout, self._clock)
-        self._tasks = Tasks(
-            lambda method, params, options: self._while_open(lambda: self._calls.request(method, params, options)),
-            self._inputs.answer,
-            lambda raw, tool: self._tools.result(tool, raw, True),
-            timeout=self._timeout,
-            max_timeout=self._max_timeout,
-            max_rounds=self._max_rounds,
-            clock=self._clock,
-        )
-        name = urlsplit(self.where).hostname or "child"
-        self._upkeep = Upkeep(self._reads, self._connection, name, self._upkeep_options, self._clock)
         # Not where this process may be a forked child that nobody has told so.
         self._looks_first = not self._share_public and not _uwsgi.is_here()
+        #: What is made at first use.
+        self._made: Dict[str, Any] = {}
         self._closed = False
         self._others: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -239,7 +251,7 @@ class Client:
         other = object.__new__(type(self))
         for name in ("_share_public", "_default_ttl", "_max_stale", "_timeout", "_client_info", "_upkeep_options"):
             setattr(other, name, getattr(self, name))
-        for name in ("_era", "_inputs", "_max_rounds", "_max_timeout"):
+        for name in ("_era", "_inputs", "_max_rounds", "_max_timeout", "_ack_timeout"):
             setattr(other, name, getattr(self, name))
         other._set_up(
             self._transport.with_auth(auth, headers), self._fallback.with_auth(auth, headers), self._cache, principal
@@ -259,7 +271,7 @@ class Client:
         timeout: Optional[float] = None,
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None
-    ) -> ReadResourceResult:
+    ) -> "ReadResourceResult":
         """Return what a resource holds: from memory if the copy there is current, from the server otherwise.
 
         What a server tells only after it has asked for input is neither kept nor shown to anybody else.
@@ -287,7 +299,7 @@ class Client:
                 and entry.generation == entry.coverage.generation
                 and self._clock() < entry.fresh_until
             ):
-                return cast(ReadResourceResult, entry.value)
+                return cast("ReadResourceResult", entry.value)
         if not isinstance(uri, str):
             raise TypeError("a URI is a text, not %r" % (uri,))
         if input_responses is not None or request_state is not None:
@@ -298,7 +310,7 @@ class Client:
         except InputRequired as required:
             asked = required
         else:
-            return cast(ReadResourceResult, result)
+            return cast("ReadResourceResult", result)
         options = self._options(timeout)
         return self._asked_read(uri, lambda params: self._calls.go_on(asked, params, options))
 
@@ -309,12 +321,12 @@ class Client:
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
         timeout: Optional[float] = None
-    ) -> ListResourcesResult:
+    ) -> "ListResourcesResult":
         """Return the complete catalog, all pages. Options and errors as for :meth:`read_resource`.
 
         See the specification, server/resources: Listing Resources.
         """
-        return cast(ListResourcesResult, self._get(CATALOG, cache_mode, stale_ok, max_stale, timeout))
+        return cast("ListResourcesResult", self._get(CATALOG, cache_mode, stale_ok, max_stale, timeout))
 
     def list_resource_templates(
         self,
@@ -323,12 +335,12 @@ class Client:
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
         timeout: Optional[float] = None
-    ) -> ListResourceTemplatesResult:
+    ) -> "ListResourceTemplatesResult":
         """Return the complete list of templates, all pages. Options and errors as for :meth:`read_resource`.
 
         See the specification, server/resources: Resource Templates.
         """
-        return cast(ListResourceTemplatesResult, self._get(TEMPLATES, cache_mode, stale_ok, max_stale, timeout))
+        return cast("ListResourceTemplatesResult", self._get(TEMPLATES, cache_mode, stale_ok, max_stale, timeout))
 
     # -- tools and prompts -----------------------------------------------------------------------------------------------
 
@@ -339,12 +351,12 @@ class Client:
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
         timeout: Optional[float] = None
-    ) -> ListToolsResult:
+    ) -> "ListToolsResult":
         """Return the complete list of tools, all pages. Options and errors as for :meth:`read_resource`.
 
         See the specification, server/tools: Listing Tools.
         """
-        return cast(ListToolsResult, self._get(TOOLS, cache_mode, stale_ok, max_stale, timeout))
+        return cast("ListToolsResult", self._get(TOOLS, cache_mode, stale_ok, max_stale, timeout))
 
     def list_prompts(
         self,
@@ -353,12 +365,12 @@ class Client:
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
         timeout: Optional[float] = None
-    ) -> ListPromptsResult:
+    ) -> "ListPromptsResult":
         """Return the complete list of prompts, all pages. Options and errors as for :meth:`read_resource`.
 
         See the specification, server/prompts: Listing Prompts.
         """
-        return cast(ListPromptsResult, self._get(PROMPTS, cache_mode, stale_ok, max_stale, timeout))
+        return cast("ListPromptsResult", self._get(PROMPTS, cache_mode, stale_ok, max_stale, timeout))
 
     def call_tool(
         self,
@@ -375,7 +387,7 @@ class Client:
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None,
         validate: bool = True
-    ) -> CallToolResult:
+    ) -> "CallToolResult":
         """Call a tool. Never made a second time, unless the server has surely not carried it out.
 
         If the server makes a task of the call, this waits for the task (see :meth:`start_tool`): each question how it is doing
@@ -428,7 +440,7 @@ class Client:
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None
-    ) -> Union[CallToolResult, TaskHandle]:
+    ) -> "Union[CallToolResult, TaskHandle]":
         """Call a tool and do not wait for it, if the server makes a task of the call: whether it does is for the server to say.
 
         See the extension's specification (``io.modelcontextprotocol/tasks``). Options and errors as for :meth:`call_tool`.
@@ -447,7 +459,7 @@ class Client:
         raw = self._while_open(lambda: self._tools.call(name, arguments, options, True))
         return self._tasks.begun(raw, name) if raw.get("resultType") == "task" else self._tools.result(name, raw, True)
 
-    def task(self, task: Union[str, Mapping[str, Any], TaskHandle]) -> TaskHandle:
+    def task(self, task: "Union[str, Mapping[str, Any], TaskHandle]") -> "TaskHandle":
         """Return the handle of a task that was begun elsewhere, or another day. Asks the server nothing.
 
         :param task: its id, what :meth:`TaskHandle.to_dict` gave, the ``task`` of an :class:`InputRequired`, or a handle that was
@@ -470,7 +482,7 @@ class Client:
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None
-    ) -> GetPromptResult:
+    ) -> "GetPromptResult":
         """Return a prompt, filled in. Options and errors as for :meth:`call_tool`.
 
         See the specification, server/prompts: Getting a Prompt.
@@ -493,12 +505,12 @@ class Client:
 
     def complete(
         self,
-        ref: Reference,
+        ref: "Reference",
         argument: Mapping[str, str],
         context_arguments: Optional[Mapping[str, str]] = None,
         *,
         timeout: Optional[float] = None
-    ) -> CompleteResult:
+    ) -> "CompleteResult":
         """Return suggestions for an argument. See the specification, server/utilities/completion.
 
         :param ref: whose argument: a :class:`PromptReference` or a :class:`ResourceTemplateReference`.
@@ -520,7 +532,7 @@ class Client:
         stale_ok: bool = False,
         max_stale: Optional[float] = None,
         timeout: Optional[float] = None
-    ) -> ListSkillsResult:
+    ) -> "ListSkillsResult":
         """Return the skills that the server lists, all pages: what it says of them, and nothing of what they hold.
 
         Options and errors as for :meth:`read_resource`. See the extension's specification (``io.modelcontextprotocol/skills``):
@@ -530,11 +542,11 @@ class Client:
         """
         deadline = Deadline(self._timeout if timeout is None else timeout, "the list of skills")
         self._while_open(lambda: self._skills.check_declared(deadline))
-        return cast(ListSkillsResult, self._get(SKILLS, cache_mode, stale_ok, max_stale, deadline.remaining()))
+        return cast("ListSkillsResult", self._get(SKILLS, cache_mode, stale_ok, max_stale, deadline.remaining()))
 
     def read_skill(
-        self, skill: Union[str, SkillEntry], *, dynamic_ok: bool = False, timeout: Optional[float] = None
-    ) -> Skill:
+        self, skill: "Union[str, SkillEntry]", *, dynamic_ok: bool = False, timeout: Optional[float] = None
+    ) -> "Skill":
         """Read a skill's ``SKILL.md``, and make sure that it is what the server says of it: size, digest and frontmatter.
 
         Nothing else of it is read; :meth:`Skill.read` does, file by file. See the extension's specification
@@ -561,9 +573,9 @@ class Client:
         catalog: bool = False,
         tools: bool = False,
         prompts: bool = False,
-        on_change: Optional[Callable[[Change], Any]] = None,
-        on_status: Optional[Callable[[Status], Any]] = None
-    ) -> Watch:
+        on_change: "Optional[Callable[[Change], Any]]" = None,
+        on_status: "Optional[Callable[[Status], Any]]" = None
+    ) -> "Watch":
         """Keep resources current: by the server's notices where it sends them, by polling where it does not.
 
         Returns at once; see :meth:`Watch.wait_until_current`. All watches of a client share one stream.
@@ -594,7 +606,7 @@ class Client:
         tools_list_changed: bool = False,
         prompts_list_changed: bool = False,
         timeout: Optional[float] = None
-    ) -> Listening:
+    ) -> "Listening":
         """Open a raw stream of notices, for a program that keeps its own books; most want :meth:`watch`.
 
         Waits for the server's acknowledgement. See the specification, basic/patterns/subscriptions.
@@ -614,19 +626,21 @@ class Client:
         if not wanted:
             raise ValueError("nothing to listen for: give URIs, or one of the *_list_changed options")
         self._check_open()
-        self._upkeep.revive()
-        return Listening(self._connection, wanted, self._upkeep_options.ack_timeout, timeout)
+        self._revive()
+        with _fork.held_off():
+            from .listening import Listening
+        return Listening(self._connection, wanted, self._ack_timeout, timeout)
 
     # -- the server ------------------------------------------------------------------------------------------------------
 
-    def discover(self, *, cache_mode: str = "use", timeout: Optional[float] = None) -> DiscoverResult:
+    def discover(self, *, cache_mode: str = "use", timeout: Optional[float] = None) -> "DiscoverResult":
         """Return what the server says of itself. See the specification, server/discover.
 
         :param cache_mode: as for :meth:`read_resource`.
         :param timeout: seconds; the client's by default.
         :raises MCPSyncError: whatever went wrong (see :mod:`mcp_sync.errors`).
         """
-        return cast(DiscoverResult, self._get(DISCOVER, cache_mode, False, None, timeout))
+        return cast("DiscoverResult", self._get(DISCOVER, cache_mode, False, None, timeout))
 
     def ping(self, *, timeout: Optional[float] = None) -> None:
         """Ask the server for a sign of life. Modern servers, which have no ping, are asked what they are.
@@ -653,9 +667,9 @@ class Client:
         return self._connection.era
 
     @property
-    def watches(self) -> Tuple[Watch, ...]:
+    def watches(self) -> "Tuple[Watch, ...]":
         """Its open watches, in the order in which they were made: for status pages and the like."""
-        return self._upkeep.watches
+        return self._upkeep.watches if "upkeep" in self._made else ()
 
     # -- end -------------------------------------------------------------------------------------------------------------
 
@@ -681,12 +695,14 @@ class Client:
             client._closed = True
             # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
             # request on a connection that nobody will close.
-            client._upkeep.close()
-            client._tasks.close()
+            for name in _CLOSED:
+                if name in client._made:
+                    client._made[name].close()
         for client in others + [self]:
             client._connection.close()
         for client in others + [self]:
-            client._upkeep.join(deadline.remaining() or 0.0)
+            if "upkeep" in client._made:
+                client._upkeep.join(deadline.remaining() or 0.0)
 
     @property
     def closed(self) -> bool:
@@ -706,12 +722,12 @@ class Client:
 
     def _get(
         self, query: Query, cache_mode: str, stale_ok: bool, max_stale: Optional[float], timeout: Optional[float]
-    ) -> CacheableResult:
+    ) -> "CacheableResult":
         if cache_mode not in ("use", "refresh", "bypass"):
             raise ValueError('cache_mode is "use", "refresh" or "bypass", not %r' % (cache_mode,))
         deadline = Deadline(self._timeout if timeout is None else timeout, str(query))
 
-        def get() -> CacheableResult:
+        def get() -> "CacheableResult":
             if cache_mode == "bypass":
                 return self._reads.uncached(query, deadline)
             refresh = cache_mode == "refresh"
@@ -722,12 +738,71 @@ class Client:
 
         return self._while_open(get)
 
-    def _asked_read(self, uri: str, request: Callable[[Dict[str, Any]], Dict[str, Any]]) -> ReadResourceResult:
+    def _asked_read(self, uri: str, request: Callable[[Dict[str, Any]], Dict[str, Any]]) -> "ReadResourceResult":
         """Read past the cache: what was told because of what a user answered is nobody else's."""
         self._check_open()
         started_at, started = time.time(), self._clock()
         raw = self._while_open(lambda: request({"uri": uri}))
+        with _fork.held_off():
+            from .results.content import ReadResourceResult
         return ReadResourceResult.from_wire(raw, uri, started, self._clock(), started_at, self._clock, None)
+
+    def _revive(self) -> None:
+        """Start again, in a forked child, what ran in the parent."""
+        if "upkeep" in self._made:
+            self._upkeep.revive()
+        else:
+            _fork.catch_up()
+
+    @property
+    def _upkeep(self) -> "Upkeep":
+        return cast("Upkeep", self._made.get("upkeep") or self._keep("upkeep", self._make_upkeep))
+
+    def _make_upkeep(self) -> "Upkeep":
+        with _fork.held_off():
+            from .upkeep import Upkeep, UpkeepOptions
+        name = urlsplit(self.where).hostname or "child"
+        return Upkeep(self._reads, self._connection, name, UpkeepOptions(**self._upkeep_options), self._clock)
+
+    @property
+    def _tasks(self) -> "Tasks":
+        return cast("Tasks", self._made.get("tasks") or self._keep("tasks", self._make_tasks))
+
+    def _make_tasks(self) -> "Tasks":
+        with _fork.held_off():
+            from .tasks import Tasks
+        return Tasks(
+            lambda method, params, options: self._while_open(lambda: self._calls.request(method, params, options)),
+            self._inputs.answer,
+            lambda raw, tool: self._tools.result(tool, raw, True),
+            timeout=self._timeout,
+            max_timeout=self._max_timeout,
+            max_rounds=self._max_rounds,
+            clock=self._clock,
+        )
+
+    @property
+    def _tools(self) -> "Tools":
+        with _fork.held_off():
+            from .tools import Tools
+        return Tools(self._calls, self._reads)
+
+    @property
+    def _skills(self) -> "Skills":
+        return cast("Skills", self._made.get("skills") or self._keep("skills", self._make_skills))
+
+    def _make_skills(self) -> "Skills":
+        with _fork.held_off():
+            from .skills import Skills
+        return Skills(self._reads, self._timeout, self._clock)
+
+    def _keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return a part of this client that is made at first use: the same for all threads."""
+        made = make()
+        part = self._made.setdefault(name, made)
+        if self._closed and name in _CLOSED:
+            part.close()  # close() may have looked before it was there
+        return part
 
     def _options(self, timeout: Optional[float], max_timeout: Optional[float] = None, **more: Any) -> CallOptions:
         return CallOptions(
@@ -739,7 +814,7 @@ class Client:
     def _while_open(self, call: Callable[[], _T]) -> _T:
         """Make a call; whatever becomes of it when the client is closed meanwhile is one error."""
         self._check_open()
-        self._upkeep.revive()
+        self._revive()
         try:
             return call()
         except Raised as raised:

@@ -1,7 +1,6 @@
 """Pure values: what a stream told us."""
 
-from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, Iterable, Mapping, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Tuple
 
 __all__ = [
     "Acknowledged",
@@ -14,8 +13,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class SubscriptionFilter:
+class SubscriptionFilter(NamedTuple):
     """What a ``subscriptions/listen`` request asks for, or what its acknowledgement grants.
 
     See the specification, basic/patterns/subscriptions. Immutable; any thread.
@@ -87,44 +85,79 @@ def _texts(values: Any) -> FrozenSet[str]:
     return frozenset(value for value in values if isinstance(value, str))
 
 
-@dataclass(frozen=True)
 class Notice:
     """Something that the server said changed. It never says how. Immutable; any thread."""
 
+    # Written out, and no dataclasses: every program loads these, and making a dataclass takes a millisecond.
+    __slots__ = ()
 
-@dataclass(frozen=True)
+    def _value(self) -> Tuple[Any, ...]:
+        return ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a notice cannot be changed")
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and bool(self._value() == other._value())
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._value()))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), self._value()
+
+    def __repr__(self) -> str:
+        return "%s(%s)" % (type(self).__name__, ", ".join(map(repr, self._value())))
+
+
 class ResourceUpdated(Notice):
     """``notifications/resources/updated``.
 
     :param uri: what changed, as the server spells it; it may be a part of a resource that was asked for.
     """
 
+    __slots__ = ("uri",)
     uri: str
 
+    def __init__(self, uri: str) -> None:
+        object.__setattr__(self, "uri", uri)
 
-@dataclass(frozen=True)
+    def _value(self) -> Tuple[Any, ...]:
+        return (self.uri,)
+
+
 class ResourcesListChanged(Notice):
     """``notifications/resources/list_changed``: the catalog changed (which resources there are, not what is in them)."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
+
 class ToolsListChanged(Notice):
     """``notifications/tools/list_changed``."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
+
 class PromptsListChanged(Notice):
     """``notifications/prompts/list_changed``."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
+
 class Acknowledged(Notice):
     """``notifications/subscriptions/acknowledged``: from here on the server notifies.
 
     :param granted: the part of what was asked for that the server agreed to.
     """
 
+    __slots__ = ("granted",)
     granted: SubscriptionFilter
+
+    def __init__(self, granted: SubscriptionFilter) -> None:
+        object.__setattr__(self, "granted", granted)
+
+    def _value(self) -> Tuple[Any, ...]:
+        return (self.granted,)
 
 
 LIST_NOTICES: Tuple[Tuple[str, Notice], ...] = (

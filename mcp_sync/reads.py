@@ -6,8 +6,9 @@ refused, joined and removed by one set of rules.
 
 import logging
 import time
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple, Type, cast
 
+from . import _fork
 from ._deadline import Clock, Deadline
 from .cache import Coverage, Entry, ResourceCache, Ticket
 from .connection import Connection
@@ -24,22 +25,9 @@ from .errors import (
 )
 from .freshness import PUBLIC
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
-from .results import (
-    CacheableResult,
-    DiscoverResult,
-    LeftOut,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListResult,
-    ListSkillsResult,
-    ListToolsResult,
-    ReadResourceResult,
-    TextResourceContents,
-    list_from_pages,
-)
-from .results.skills import problem_of
-from .tool_headers import problem_with
+
+if TYPE_CHECKING:
+    from .results import CacheableResult, LeftOut, ListResourcesResult, ListResult
 
 __all__ = [
     "CATALOG",
@@ -88,12 +76,13 @@ DISCOVER = Query("server/discover")
 #: The lists that can be watched, by the protocol's names for them.
 WATCHED_LISTS: Dict[str, Query] = {"resources": CATALOG, "tools": TOOLS, "prompts": PROMPTS}
 
-_LISTS: Dict[str, Type[ListResult[Any]]] = {
-    CATALOG.method: ListResourcesResult,
-    TEMPLATES.method: ListResourceTemplatesResult,
-    TOOLS.method: ListToolsResult,
-    PROMPTS.method: ListPromptsResult,
-    SKILLS.method: ListSkillsResult,
+# The names of their results, which are loaded only where they are read.
+_LISTS: Dict[str, str] = {
+    CATALOG.method: "ListResourcesResult",
+    TEMPLATES.method: "ListResourceTemplatesResult",
+    TOOLS.method: "ListToolsResult",
+    PROMPTS.method: "ListPromptsResult",
+    SKILLS.method: "ListSkillsResult",
 }
 
 
@@ -109,16 +98,16 @@ class Outcome(NamedTuple):
     :param settled: False if something that was learnt during the read forbids to keep its result as current.
     """
 
-    result: CacheableResult
+    result: "CacheableResult"
     settled: bool
 
 
 #: Called with what became known of a query: a result, or why there is none; and with the sequence of its read, since those who
 #: call it may overtake each other.
-Observer = Callable[[Query, Optional[CacheableResult], Optional[MCPSyncError], int], None]
+Observer = Callable[[Query, "Optional[CacheableResult]", Optional[MCPSyncError], int], None]
 
 
-def _ignore(query: Query, result: Optional[CacheableResult], error: Optional[MCPSyncError], sequence: int) -> None:
+def _ignore(query: Query, result: "Optional[CacheableResult]", error: Optional[MCPSyncError], sequence: int) -> None:
     pass
 
 
@@ -149,7 +138,7 @@ class Reads:
         self.coverage = Coverage()
         self._default_ttl = default_ttl
         self._clock = clock
-        self._told_of: Set[Tuple[Query, LeftOut]] = set()
+        self._told_of: "Set[Tuple[Query, LeftOut]]" = set()
         #: Told of every result that was stored and every resource that is gone. Set once, before the first read.
         self.observer: Observer = _ignore
 
@@ -176,7 +165,7 @@ class Reads:
                 found = entry
         return found
 
-    def fresh(self, query: Query) -> Optional[CacheableResult]:
+    def fresh(self, query: Query) -> "Optional[CacheableResult]":
         """Return the copy if it is current."""
         entry = self.peek(query)
         return entry.value if entry is not None and entry.is_fresh(self._clock()) else None
@@ -216,7 +205,7 @@ class Reads:
                 return Outcome(begun.value, False)
             # Its leader failed. This caller asks again, and leads unless another was quicker.
 
-    def get_or_stale(self, query: Query, deadline: Deadline, refresh: bool, max_stale: Optional[float]) -> CacheableResult:
+    def get_or_stale(self, query: Query, deadline: Deadline, refresh: bool, max_stale: Optional[float]) -> "CacheableResult":
         """As :meth:`get`, but an old copy, labelled so, is better than an error.
 
         :param max_stale: the greatest age of such a copy in seconds, or None for any.
@@ -242,7 +231,7 @@ class Reads:
                 ) from error
             return entry.value.as_stale()
 
-    def uncached(self, query: Query, deadline: Deadline) -> CacheableResult:
+    def uncached(self, query: Query, deadline: Deadline) -> "CacheableResult":
         """Read past the cache: nothing of it is used, nothing is stored."""
         return self._read(query, deadline)
 
@@ -289,7 +278,7 @@ class Reads:
             self.observer(query, result.as_stale() if stored.refused else result, None, ticket.sequence)
         return Outcome(result, not stored.refused)
 
-    def _read(self, query: Query, deadline: Deadline) -> CacheableResult:
+    def _read(self, query: Query, deadline: Deadline) -> "CacheableResult":
         try:
             return self._asked(query, deadline)
         except ServerError as error:
@@ -300,13 +289,15 @@ class Reads:
                 % (self.connection.transport.where, query.method)
             ) from error
 
-    def _asked(self, query: Query, deadline: Deadline) -> CacheableResult:
+    def _asked(self, query: Query, deadline: Deadline) -> "CacheableResult":
         started_at = time.time()
         started = self._clock()
         if query.method == "resources/read":
             uri = query.uri or ""
-            catalog = self.fresh(CATALOG)
-            listed = catalog.find(uri) if isinstance(catalog, ListResourcesResult) else None
+            with _fork.held_off():
+                from .results.content import ReadResourceResult
+            catalog = cast("Optional[ListResourcesResult]", self.fresh(CATALOG))
+            listed = None if catalog is None else catalog.find(uri)
             raw = self.connection.call("resources/read", {"uri": uri}, deadline=deadline)
             return ReadResourceResult.from_wire(
                 raw,
@@ -318,20 +309,32 @@ class Reads:
                 None if listed is None else listed.last_modified,
             )
         if query is DISCOVER or query.method == "server/discover":
+            with _fork.held_off():
+                from .results.discover import DiscoverResult
             raw = self.connection.call("server/discover", deadline=deadline)
             return DiscoverResult.from_wire(raw, started, self._clock(), started_at, self._clock)
+        return self._listed(query, deadline, started, started_at)
+
+    def _listed(self, query: Query, deadline: Deadline, started: float, started_at: float) -> "CacheableResult":
+        with _fork.held_off():
+            from . import results
+            from .results.lists import list_from_pages
+            from .results.skills import problem_of
+            from .tool_headers import problem_with
+
+            kind: "Type[ListResult[Any]]" = getattr(results, _LISTS[query.method])
         pages = self._pages(query.method, deadline)
         # What cannot be said over this transport must not be offered. Other transports have no headers.
         mirrors = query == TOOLS and not self.connection.is_legacy and not self.connection.transport.shared_channel
         checks: Dict[str, Any] = {"problem_with": problem_with} if mirrors else {}
         if query == SKILLS:
             checks = {"problem_with": problem_of}
-        result = list_from_pages(_LISTS[query.method], pages, started, started_at, self._clock, **checks)
+        result = list_from_pages(kind, pages, started, started_at, self._clock, **checks)
         for item in result.left_out:
             self._tell_of(query, item)
         return result
 
-    def _tell_of(self, query: Query, item: LeftOut) -> None:
+    def _tell_of(self, query: Query, item: "LeftOut") -> None:
         """Warn of what was left out of a list; once, and not at every listing."""
         if len(self._told_of) < _TOLD_AT_MOST and (query, item) not in self._told_of:
             self._told_of.add((query, item))
@@ -387,12 +390,12 @@ class _CursorExpired(Exception):
         self.error = error
 
 
-def _size(result: CacheableResult) -> int:
+def _size(result: "CacheableResult") -> int:
     """Return about how much memory a result takes, in bytes."""
-    if isinstance(result, ReadResourceResult):
-        return 1024 + sum(len(part.text if isinstance(part, TextResourceContents) else part.blob) for part in result.contents)
-    if isinstance(result, ListToolsResult):
-        return 1024 + sum(1024 + 4 * len(str(tool.raw)) for tool in result)
-    if isinstance(result, ListResult):
-        return 1024 + 1024 * len(result)
-    return 4096
+    # By what it has, and not by its class: that would have to be loaded first.
+    contents = getattr(result, "contents", None)
+    if contents is not None:
+        return 1024 + sum(len(part.text if hasattr(part, "text") else part.blob) for part in contents)
+    if hasattr(result, "tools"):
+        return 1024 + sum(1024 + 4 * len(str(tool.raw)) for tool in result.tools)
+    return 1024 + 1024 * len(cast("ListResult[Any]", result)) if hasattr(result, "SHAPE") else 4096

@@ -120,7 +120,6 @@ class Upkeep(Sink, Keeper):
         #: Whether everything is done in the threads that use this, because others do not run; or must not, for now.
         self._threadless = False
         self._about_to_fork = False
-        reads.observer = self._observed
         _fork.register(self)
 
     # -- for the client --------------------------------------------------------------------------------------------------
@@ -134,6 +133,7 @@ class Upkeep(Sink, Keeper):
     ) -> Watch:
         """Register a watch, and start whatever it needs."""
         self.revive()
+        self._reads.observer = self._observed
         watch = Watch(self, uris, lists, on_change, on_status)
         if not self._threadless and (_uwsgi.is_about_to_fork() or not _uwsgi.runs_threads()):
             self._do_without_threads()

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Union, cast
 
 from .. import _fork
 from .._deadline import Clock, Deadline, monotonic
-from ..calling import CallOptions, Cancellation, Progress
+from ..calling import TASKS, CallOptions, Cancellation, Progress
 from ..errors import (
     Cancelled,
     ClientClosed,
@@ -29,9 +29,6 @@ from .waiting import Pace, Waiting
 __all__ = ["TASKS", "Tasks"]
 
 _log = logging.getLogger("mcp_sync")
-
-#: The name of the extension, in ``capabilities.extensions``.
-TASKS = "io.modelcontextprotocol/tasks"
 
 #: The longest id that is accepted: it goes into a header of every request about the task.
 _LONGEST_ID = 4096

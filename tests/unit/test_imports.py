@@ -20,7 +20,7 @@ ROWS: List[Set[str]] = [
     {"_uwsgi"},
     # Pure rules and values, and the few things that there is one of.
     {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
-    {"_deadline", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates", "frontmatter"},
+    {"_deadline", "_lazy", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates", "frontmatter"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
     {"results.lists", "_pending", "calling"},
