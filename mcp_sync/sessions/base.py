@@ -33,19 +33,18 @@ Handlers = Mapping[str, Callable[[Dict[str, Any]], Dict[str, Any]]]
 #: What a message on a stream says; None for nothing of interest.
 Said = Union[Notice, Ended, ProtocolError, None]
 
-# In which words servers say that they do not know a session.
-_GONE_WORDS = re.compile(
+# In which words servers say that they do not know a session. Compiled when it is needed, which is rare.
+_GONE_WORDS = (
     r"session\b.{0,60}\b(not found|not exist|expired|terminated|invalid|unknown|closed|gone|no longer|not valid)"
     r"|\b(no|invalid|unknown|missing|expired|find|such)( (a|the|any|valid|active|such|mcp))*[ -]session"
     r"|\b(server|session|client|connection) (is |was |has )?not (been )?(yet )?initiali[sz]ed"
-    r"|before initiali[sz]ation|initiali[sz]ation (was|is) not",
-    re.IGNORECASE | re.DOTALL,
+    r"|before initiali[sz]ation|initiali[sz]ation (was|is) not"
 )
 
 
 def speaks_of_no_session(text: str) -> bool:
     """Return whether these are the words in which servers say that they do not know a session, or had no handshake."""
-    return _GONE_WORDS.search(text) is not None
+    return re.search(_GONE_WORDS, text, re.IGNORECASE | re.DOTALL) is not None
 
 
 class InvalidParams(Exception):
