@@ -1,25 +1,30 @@
 """Figures, as ratios in one run: ``python tests/benchmarks/figures.py``.
 
-A benchmark, never a test: nothing is asserted. Each figure is taken together with its rival's, in turns, and the medians are
-compared, since the machine is as fast as it happens to be at the moment.
+A benchmark, never a test: nothing is asserted. Each figure is taken together with its rivals', in turns, and the medians are
+compared, since the machine is as fast as it happens to be at the moment. The rivals that others wrote run in environments of
+their own, which are made at the first run (see ``tests/interop/environments.py``). ``--write`` puts the table into
+``RESULTS.rst``.
 """
 
 import argparse
 import http.client
 import json
 import os
+import platform
 import queue
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 import requests
 import sseclient
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, ROOT)
 
 from mcp_sync import Client  # noqa: E402
@@ -31,39 +36,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
-# A server that costs next to nothing, in a process of its own, so that the client's cost shows.
-CANNED = r"""
-import re, socket, threading
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(("127.0.0.1", 0))
-listener.listen(200)
-print(listener.getsockname()[1], flush=True)
-
-def serve(connection):
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    data = b""
-    while True:
-        while b"\r\n\r\n" not in data:
-            more = connection.recv(65536)
-            if not more:
-                return
-            data += more
-        head, _, data = data.partition(b"\r\n\r\n")
-        length = int(re.search(rb"(?i)content-length: *(\d+)", head).group(1))
-        while len(data) < length:
-            data += connection.recv(65536)
-        number = re.search(rb'"id": ?(\d+)', data[:length]).group(1)
-        data = data[length:]
-        body = (b'{"jsonrpc":"2.0","id":' + number + b',"result":{"resultType":"complete","contents":[{"uri":"docs://figures/0",'
-                b'"mimeType":"text/plain","text":"' + b"x" * 100 + b'"}],"ttlMs":0,"cacheScope":"private"}}')
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-"""
-
-# The embedded server, likewise in a process of its own: on each line it sends a storm.
+# The server for tests, in a process of its own: on each line it sends a storm.
 STORM = r"""
 import sys
 from mcp_sync.testing import Server
@@ -83,29 +56,93 @@ for line in sys.stdin:
     print(server.count("resources/read"), flush=True)
 """
 
+OURS, OFFICIAL, CACHED, FASTMCP, PER_CALL = "mcp_sync", "official", "official, cache", "fastmcp", "asyncio.run"
+
+#: What the rivals are called in the table.
+NAMES = {
+    "requests": "plain ``requests``",
+    "http.client": "plain ``http.client``",
+    "dictionary": "dictionary and lock",
+    "three": "the three dependencies",
+    OFFICIAL: "official SDK, portal",
+    CACHED: "official SDK, portal, cache",
+    FASTMCP: "fastmcp, portal",
+    PER_CALL: "official SDK, ``asyncio.run`` per call",
+}
+
+#: The Python of each rival that is not here.
+PYTHONS: Dict[str, str] = {}
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    work: str
+    ours: str
+    rival: str
+    theirs: str
+    ratio: str
+    target: str
+
+
+ROWS: List[Row] = []
+
+
+def show(work: str, ours: str, rival: str, theirs: str, ratio: float, target: str = "") -> None:
+    row = Row(work, ours, NAMES.get(rival, rival), theirs, "%.2f" % ratio if ratio < 100 else "%.0f" % ratio, target)
+    ROWS.append(row)
+    print("%-42s %14s   %-38s %14s   %7s  %s" % row, flush=True)
+
+
+def compare(
+    work: str, figures: Dict[str, float], form: Callable[[float], str], targets: Dict[str, str]
+) -> None:
+    """Show our figure against each rival's. Below 1 is better, or above 1 where more is better."""
+    for rival, theirs in figures.items():
+        if rival != OURS:
+            show(work, form(figures[OURS]), rival, form(theirs), figures[OURS] / theirs, targets.get(rival, ""))
+
+
+def milliseconds(value: float) -> str:
+    return "%.*f ms" % (0 if value >= 0.05 else 2, value * 1e3)
+
+
+def a_second(value: float) -> str:
+    return "{:,.0f}/s".format(value)
+
+
+def kib(value: float) -> str:
+    return "%.1f MiB" % (value / 1024) if value >= 10240 else "%.*f KiB" % (0 if value >= 100 else 2, value)
+
 
 class Process:
-    """A server in a process of its own. Its first line says where it is."""
+    """A program in a process of its own. Its first line says that it is there."""
 
-    def __init__(self, program: str) -> None:
-        environment = dict(os.environ, PYTHONPATH=ROOT)
+    def __init__(self, *arguments: str, python: str = sys.executable) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program],
+            [python] + list(arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             universal_newlines=True,
-            env=environment,
+            env=environment(python),
         )
         self.first = self.line()
 
     def line(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("%s ended" % (self.process.args,))
+        return line.strip()
 
     def tell(self, text: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
+
+    def ask(self, text: str) -> str:
+        self.tell(text)
+        return self.line()
 
     def __enter__(self) -> "Process":
         return self
@@ -115,24 +152,62 @@ class Process:
         self.process.communicate()
 
 
-def seconds(work: Callable[[], Any], times: int) -> float:
-    began = time.perf_counter()
-    for _ in range(times):
-        work()
-    return (time.perf_counter() - began) / times
+class Canned(Process):
+    """See ``canned.py``."""
+
+    def __init__(self) -> None:
+        super().__init__(os.path.join(HERE, "canned.py"))
+        self.url = "http://127.0.0.1:%s/mcp" % self.first
 
 
-def in_turns(works: Sequence[Callable[[], float]], rounds: int) -> List[float]:
+class Rival(Process):
+    """See ``rivals.py``."""
+
+    def __init__(self, kind: str, url: str) -> None:
+        super().__init__(os.path.join(HERE, "rivals.py"), kind, url, python=PYTHONS.get(kind, sys.executable))
+
+    def do(self, *command: Any) -> Any:
+        return json.loads(self.ask(json.dumps(command)))
+
+
+class Rivals(Dict[str, Rival]):
+    """Several rivals at once, on one server."""
+
+    def __init__(self, kinds: Sequence[str], url: str) -> None:
+        super().__init__((kind, Rival(kind, url)) for kind in present(kinds))
+
+    def __enter__(self) -> "Rivals":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for rival in self.values():
+            rival.__exit__()
+
+
+CODE = tempfile.TemporaryDirectory()
+
+
+def environment(python: str) -> Dict[str, str]:
+    """Return a child's variables. Everybody's code is compiled once, and then only loaded, as that of an installed package is."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables["PYTHONPYCACHEPREFIX"] = CODE.name
+    if python == sys.executable:
+        variables["PYTHONPATH"] = ROOT
+    return variables
+
+
+def present(kinds: Sequence[str]) -> List[str]:
+    """Return those of the rivals that there are environments for."""
+    return [kind for kind in kinds if kind not in (OFFICIAL, CACHED, FASTMCP, PER_CALL) or kind in PYTHONS]
+
+
+def in_turns(works: Dict[str, Callable[[], float]], rounds: int) -> Dict[str, float]:
     """Return the median of each of several measurements, taken in turns."""
-    taken: List[List[float]] = [[] for _ in works]
+    taken: Dict[str, List[float]] = {name: [] for name in works}
     for _ in range(rounds):
-        for figures, work in zip(taken, works):
-            figures.append(work())
-    return [statistics.median(figures) for figures in taken]
-
-
-def show(what: str, ours: str, rival: str, ratio: float, target: str) -> None:
-    print("%-44s %16s  %-36s ratio %6.2f   target %s" % (what, ours, rival, ratio, target), flush=True)
+        for name, work in works.items():
+            taken[name].append(work())
+    return {name: statistics.median(figures) for name, figures in taken.items()}
 
 
 def plain_post(session: requests.Session, url: str, method: str, params: Dict[str, Any], **options: Any) -> requests.Response:
@@ -148,91 +223,162 @@ def plain_post(session: requests.Session, url: str, method: str, params: Dict[st
     return session.post(url, data=body, headers=headers, **options)
 
 
+def child(python: str, *arguments: str) -> float:
+    """Return the seconds that a program takes from its start to its end."""
+    began = time.perf_counter()
+    subprocess.run([python] + list(arguments), check=True, env=environment(python))
+    return time.perf_counter() - began
+
+
 def imports(rounds: int) -> None:
-    def child(code: str) -> Callable[[], float]:
-        return lambda: seconds(
-            lambda: subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ, PYTHONPATH=ROOT)), 1
-        )
+    codes = {OURS: "import mcp_sync", "three": "import requests, sseclient, cachetools"}
+    codes.update({OFFICIAL: "from mcp import Client", FASTMCP: "from fastmcp import Client"})
+    codes = {kind: codes[kind] for kind in present(list(codes))}
+    works: Dict[str, Callable[[], float]] = {"nothing": lambda: child(sys.executable, "-c", "pass")}
+    for kind, code in codes.items():
+        works[kind] = lambda kind=kind, code=code: child(PYTHONS.get(kind, sys.executable), "-c", code)  # type: ignore
+    in_turns(works, 1)  # compiles
+    taken = in_turns(works, 2 * rounds)
+    nothing = taken.pop("nothing")
+    only = {kind: figure - nothing for kind, figure in taken.items()}
+    compare("import", only, milliseconds, {"three": "≤ 1.2", OFFICIAL: "≤ 0.2"})
 
-    nothing, parts, ours = in_turns(
-        [child("pass"), child("import requests, sseclient, cachetools"), child("import mcp_sync")], rounds
-    )
-    ours, parts = ours - nothing, parts - nothing
-    show("import", "%.0f ms" % (ours * 1e3), "the three dependencies %.0f ms" % (parts * 1e3), ours / parts, "<= 1.2")
+    def memory(kind: str) -> float:
+        python = PYTHONS.get(kind, sys.executable)
+        code = codes[kind] + "; print(int(open('/proc/self/statm').read().split()[1]) * 4)"
+        return float(subprocess.run([python, "-c", code], check=True, stdout=subprocess.PIPE, env=environment(python)).stdout)
 
-    def memory(code: str) -> Callable[[], float]:
-        tell = code + "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-        return lambda: float(
-            subprocess.run(
-                [sys.executable, "-c", tell], check=True, stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=ROOT)
-            ).stdout
-        )
+    taken = in_turns({kind: (lambda kind=kind: memory(kind)) for kind in codes}, rounds)  # type: ignore
+    compare("memory after import", taken, kib, {"three": "≤ 1.15"})
 
-    parts, ours = in_turns([memory("import requests, sseclient, cachetools"), memory("import mcp_sync")], 3)
-    rival = "the three dependencies %.1f MiB" % (parts / 1024)
-    show("memory after import", "%.1f MiB" % (ours / 1024), rival, ours / parts, "<= 1.15")
+
+def cold(rounds: int) -> None:
+    program = os.path.join(HERE, "rivals.py")
+    with Canned() as server:
+        works: Dict[str, Callable[[], float]] = {}
+        for kind in present([OURS, "requests", "http.client", OFFICIAL, PER_CALL, FASTMCP]):
+            python = PYTHONS.get(kind, sys.executable)
+            works[kind] = lambda kind=kind, python=python: child(python, program, kind, server.url, "once")  # type: ignore
+        in_turns(works, 1)
+        taken = in_turns(works, 2 * rounds)
+    compare("cold script that reads one resource", taken, milliseconds, {"requests": "≤ 1.15", OFFICIAL: "≤ 0.2"})
 
 
 def uncached(rounds: int) -> None:
-    with Process(CANNED) as server, requests.Session() as session:
-        url = "http://127.0.0.1:%s/mcp" % server.first
-        session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=32))
-        with Client(url) as client:
-
-            def plain() -> Any:
-                return json.loads(plain_post(session, url, "resources/read", {"uri": URI}).content)
-
-            def ours() -> Any:
-                return client.read_resource(URI)
-
-            seconds(plain, 100)
-            seconds(ours, 100)
-            a, b = in_turns([lambda: seconds(ours, 500), lambda: seconds(plain, 500)], rounds)
-            show("uncached read, one thread", "%.0f µs" % (a * 1e6), "plain requests %.0f µs" % (b * 1e6), a / b, "<= 0.65")
-
-            def many(work: Callable[[], Any], threads: int) -> float:
-                each = 1600 // threads
-                running = [threading.Thread(target=seconds, args=(work, each)) for _ in range(threads)]
-                began = time.perf_counter()
-                for thread in running:
-                    thread.start()
-                for thread in running:
-                    thread.join()
-                return threads * each / (time.perf_counter() - began)
-
-            for threads in (8, 32):
-                a, b = in_turns([lambda: many(ours, threads), lambda: many(plain, threads)], rounds)
-                show("uncached reads/s, %d threads" % threads, "%.0f" % a, "plain requests %.0f" % b, a / b, ">= 1.4")
+    kinds = [OURS, "requests", "http.client", OFFICIAL, PER_CALL, FASTMCP]
+    with Canned() as server, Rivals(kinds, server.url) as rivals:
+        for threads, targets in (
+            (1, {"requests": "≤ 0.65", OFFICIAL: "≤ 0.35"}),
+            (8, {"requests": "≥ 1.4", OFFICIAL: "≥ 2"}),
+            (32, {"requests": "≥ 1.4", OFFICIAL: "≥ 2"}),
+        ):
+            times = {kind: 32 if kind == PER_CALL else 640 for kind in rivals}
+            works = {
+                kind: (lambda kind=kind, rival=rival: float(rival.do("rate", threads, times[kind])))  # type: ignore
+                for kind, rival in rivals.items()
+            }
+            in_turns(works, 1)
+            taken = in_turns(works, rounds)
+            if threads == 1:
+                taken = {kind: 1.0 / figure for kind, figure in taken.items()}
+                compare("uncached read, 1 thread", taken, lambda value: "%.0f µs" % (value * 1e6), targets)
+            else:
+                compare("uncached reads, %d threads" % threads, taken, a_second, targets)
 
 
 def cached(rounds: int) -> None:
-    with Process(STORM) as server, Client(server.first) as client, client.watch(URI) as watch:
-        watch.wait_until_current(timeout=30)
-        known: Dict[str, Tuple[Any, float]] = {URI: (client.read_resource(URI), time.monotonic() + 1e6)}
-        lock = threading.Lock()
+    with Canned() as server:
+        server.ask("ttl 3600000")
+        with Rivals([OURS, "dictionary", CACHED], server.url) as rivals:
+            for kind, rival in rivals.items():
+                if kind != "dictionary":
+                    rival.do("hits")
+            for threads in (1, 8, 32):
+                times = {kind: 3200 if kind == CACHED else 320000 for kind in rivals}
+                works = {
+                    kind: (lambda kind=kind, rival=rival: float(rival.do("rate", threads, times[kind])))  # type: ignore
+                    for kind, rival in rivals.items()
+                }
+                in_turns(works, 1)
+                taken = in_turns(works, rounds)
+                if threads == 1:
+                    taken = {kind: 1.0 / figure for kind, figure in taken.items()}
+                    compare(
+                        "cached read, 1 thread",
+                        taken,
+                        lambda value: "{:,.0f} ns".format(value * 1e9),
+                        {"dictionary": "≤ 3", CACHED: "≤ 0.005"},
+                    )
+                else:
+                    compare("cached reads, %d threads" % threads, taken, a_second, {"dictionary": "≥ 1"})
 
-        def ours() -> Any:
-            return client.read_resource(URI)
 
-        def dictionary() -> Any:
-            with lock:
-                value, until = known[URI]
-                return value if time.monotonic() < until else None
+def notice(rounds: int) -> None:
+    with Canned() as server, Rivals([OURS, "requests", "http.client", OFFICIAL], server.url) as rivals:
+        taken: Dict[str, List[float]] = {kind: [] for kind in rivals}
+        for number in range(6 * rounds):
+            for kind, rival in rivals.items():
+                if not number:
+                    rival.do("follow")
+                    continue
+                # Apart, as changes are: what changes without pause is read again only so often (``throttle=``).
+                time.sleep(0.6 / len(rivals))
+            text = "change %d" % number
+            for rival in rivals.values():
+                rival.tell(json.dumps(["wait", text]))
+            published = float(server.ask("update " + text))
+            for kind, rival in rivals.items():
+                taken[kind].append(json.loads(rival.line()) - published)
+    medians = {kind: statistics.median(figures[1:]) for kind, figures in taken.items()}
+    compare("notice to fresh", medians, milliseconds, {"requests": "≤ 1.2", OFFICIAL: "≤ 0.7"})
 
-        a, b = in_turns([lambda: seconds(ours, 100000), lambda: seconds(dictionary, 100000)], rounds)
-        show("cached read, one thread", "%.0f ns" % (a * 1e9), "dictionary and lock %.0f ns" % (b * 1e9), a / b, "<= 3")
 
-        def many(work: Callable[[], Any]) -> float:
-            running = [threading.Thread(target=seconds, args=(work, 25000)) for _ in range(8)]
-            began = time.perf_counter()
-            for thread in running:
-                thread.start()
-            for thread in running:
-                thread.join()
-            return 8 * 25000 / (time.perf_counter() - began)
+def baseline(rounds: int) -> None:
+    count, delay, threads = 1000, 0.02, 4
+    with Canned() as server, Rival(OURS, server.url) as rival:
+        rival.do("watch", count)
+        server.ask("delay %g" % delay)
+        taken = []
+        for _ in range(max(1, rounds // 2)):
+            server.ask("drop")
+            taken.append(float(server.ask("since-stream %d" % count)))
+    ideal = count * delay / threads
+    took = statistics.median(taken)
+    what = "ideal with 4 threads"
+    show("baseline of 1,000 URIs at 20 ms a read", "%.2f s" % took, what, "%.2f s" % ideal, took / ideal, "≤ 1.2")
 
-        a, b = in_turns([lambda: many(ours), lambda: many(dictionary)], rounds)
-        show("cached reads/s, 8 threads", "%.0f" % a, "dictionary and lock %.0f" % b, a / b, ">= 1")
+
+def idle(rounds: int) -> None:
+    count = 10000
+    each: List[float] = []
+    for _ in range(min(3, rounds)):
+        with Canned() as server, Rival(OURS, server.url) as rival:
+            size, threads = rival.do("watch", count)
+            time.sleep(2.0)  # the threads that read have nothing to do any more
+            streams, threads = int(server.ask("streams")), rival.do("threads")
+            each.append(size)
+    text = 100 / 1024.0
+    beside = statistics.median(each) - text
+    work = "idle watch of 10,000 URIs: memory of each"
+    show(work, kib(beside), "text of each", kib(text), beside / text, "≤ 1.5 KiB")
+    show("idle watch of 10,000 URIs: threads", str(threads), "streams", str(streams), threads / streams, "2 threads, 1 stream")
+
+
+def clients(rounds: int) -> None:
+    with Canned() as server:
+
+        def one(kind: str) -> float:
+            with Rival(kind, server.url) as rival:
+                rival.do("more", 10)
+                size, threads[kind] = rival.do("more", 40)
+                return float(size)
+
+        threads: Dict[str, float] = {}
+        kinds = present([OURS, "requests", OFFICIAL, FASTMCP])
+        taken = in_turns({kind: (lambda kind=kind: one(kind)) for kind in kinds}, min(3, rounds))  # type: ignore
+    compare("memory of one more client", taken, kib, {})
+    for kind in kinds[1:]:
+        show("threads of one more client", "%g" % threads[OURS], kind, "%g" % threads[kind], threads[OURS] - threads[kind])
 
 
 class PlainProgram:
@@ -296,7 +442,7 @@ class PlainProgram:
 
 
 def storm(rounds: int) -> None:
-    with Process(STORM) as server:
+    with Process("-c", STORM) as server:
         reads: Dict[str, List[int]] = {"ours": [], "plain": []}
         number = [0]
 
@@ -317,7 +463,7 @@ def storm(rounds: int) -> None:
 
                     def settled(text: str) -> None:
                         for change in watch.changes(timeout=60):
-                            if change.uri == URI and change.current is not None and change.current.text == text:  # type: ignore
+                            if change.uri == URI and getattr(change.current, "text", None) == text:
                                 break
                         watch.wait_until_current(timeout=60)
 
@@ -335,22 +481,79 @@ def storm(rounds: int) -> None:
             finally:
                 program.stream.raw._fp.fp.raw._sock.shutdown(2)
 
-        a, b = in_turns([ours, plain], max(2, rounds - 2))
-        show("storm of 100,000 notices, 100 URIs", "%.2f s" % a, "plain requests program %.2f s" % b, a / b, "<= 1.2")
-        per = statistics.median(reads["ours"]) / 100.0
-        show("  reads a URI", "%.1f" % per, "(plain: %.1f)" % (statistics.median(reads["plain"]) / 100.0), per, "<= 5 reads")
+        taken = in_turns({OURS: ours, "plain ``requests`` program": plain}, max(2, rounds))
+        what = "plain ``requests`` program"
+        compare("storm of 100,000 notices, 100 URIs", taken, lambda value: "%.2f s" % value, {what: "≤ 1.2"})
+        per, theirs = (statistics.median(reads[who]) / 100.0 for who in ("ours", "plain"))
+        show("the same: reads of each URI", "%.2f" % per, what, "%.2f" % theirs, per / theirs, "≤ 5 reads")
 
 
-FIGURES = {"import": imports, "uncached": uncached, "cached": cached, "storm": storm}
+FIGURES: Dict[str, Callable[[int], None]] = {
+    "import": imports,
+    "cold": cold,
+    "uncached": uncached,
+    "cached": cached,
+    "notice": notice,
+    "storm": storm,
+    "baseline": baseline,
+    "idle": idle,
+    "clients": clients,
+}
+
+INTRODUCTION = """\
+Figures
+=======
+
+Made by ``%s`` on %s, %d cores, Python %s.
+
+Each figure is a median, taken in turns with its rivals' in one run: the ratios tell something, the figures themselves are this
+machine's. The ratio is ``mcp_sync``'s figure by the rival's; where the target is "≤", less is better, where it is "≥", more is. The
+server is a canned one that costs next to nothing, so that the clients' cost shows. "Portal" is a client for event loops on a loop
+that runs in a thread, behind ``anyio``'s ``BlockingPortal``.
+
+"""
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the table in reStructuredText."""
+    lines = [Row("work", "mcp_sync", "rival", "its figure", "ratio", "target")] + list(rows)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(Row._fields))]
+    rule = "  ".join("=" * width for width in widths)
+    written = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    # An empty cell needs something in the first column only, which is never empty.
+    return "\n".join([rule, written[0], rule] + written[1:] + [rule]) + "\n"
+
+
+def write(command: str) -> None:
+    about = (command, platform.system(), os.cpu_count() or 0, platform.python_version())
+    with open(os.path.join(HERE, "RESULTS.rst"), "w", encoding="utf-8") as file:
+        file.write(INTRODUCTION % about + table(ROWS))
+
+
+def find_others() -> None:
+    """Make the environments of the rivals that others wrote."""
+    from tests.interop.environments import python_environment
+    from tests.interop.real_server import FASTMCP as FASTMCP_PACKAGES
+    from tests.interop.real_server import OFFICIAL_PYTHON
+
+    official = str(python_environment(*OFFICIAL_PYTHON))
+    PYTHONS.update({OFFICIAL: official, CACHED: official, PER_CALL: official})
+    PYTHONS[FASTMCP] = str(python_environment(*FASTMCP_PACKAGES))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figures", nargs="*", choices=list(FIGURES) + [[]], help="which ones; all by default")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is taken (5)")
+    parser.add_argument("--alone", action="store_true", help="without the rivals that others wrote")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.rst")
     arguments = parser.parse_args()
+    if not arguments.alone:
+        find_others()
     for name in arguments.figures or FIGURES:
         FIGURES[name](arguments.rounds)
+    if arguments.write:
+        write("python tests/benchmarks/figures.py " + " ".join(sys.argv[1:]))
 
 
 if __name__ == "__main__":
