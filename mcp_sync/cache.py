@@ -343,14 +343,14 @@ class ResourceCache(Generic[V]):
             if generation > coverage.generation:
                 coverage.generation = generation
                 return
-            for key in before:
+            # Mostly there is only more than before, and that is quickly seen.
+            for key in () if before.items() <= leases.items() else before:
                 if leases.get(key) != before[key]:
                     entry = self._entries.get(key)
                     if entry is None or entry.coverage is coverage or self._states[key].reading:
                         self._changed_locked(key)
-            for key in leases:
-                if key not in before:
-                    self._changed_locked(key)
+            for key in leases.keys() - before.keys():
+                self._changed_locked(key)
 
     def clear(self) -> None:
         """Forget everything. Reads in flight will be refused."""

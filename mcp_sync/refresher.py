@@ -129,13 +129,12 @@ class Refresher:
             if registration < self._registration:
                 return
             self._registration = registration
-            for query in [query for query in self._tasks if query not in wanted]:
+            for query in self._tasks.keys() - wanted:
                 task = self._tasks.pop(query)
                 task.dropped = True
                 task.due = None
-            for query in wanted:
-                if query not in self._tasks:
-                    self._tasks[query] = _Task(query)
+            for query in wanted - self._tasks.keys():
+                self._tasks[query] = _Task(query)
 
     def soon(self, queries: Iterable[Query], patient: bool = False) -> None:
         """Read these again as soon as the throttle allows, unless their copies turn out to be fresh.

@@ -1,10 +1,11 @@
 """Keeps what one client watches current: brings reader, refresher, cache and watches together."""
 
+import collections
 import logging
 import os
 import threading
 import warnings
-from typing import Any, Callable, Dict, FrozenSet, Hashable, Iterable, List, NamedTuple, Optional, Tuple, Type
+from typing import Any, Callable, Counter, Dict, FrozenSet, Hashable, Iterable, List, NamedTuple, Optional, Tuple, Type
 
 from . import _fork, _uwsgi
 from ._deadline import Clock, Deadline
@@ -45,6 +46,8 @@ _LISTS_OF: Dict[Type[Notice], Tuple[Query, ...]] = {
     PromptsListChanged: (PROMPTS,),
 }
 
+_LIST_NAMES = {query: name for name, query in WATCHED_LISTS.items()}
+
 
 class UpkeepOptions(NamedTuple):
     """How to keep things current. All durations are seconds; :class:`mcp_sync.Client` explains them."""
@@ -79,6 +82,9 @@ class Upkeep(Sink, Keeper):
         self._lock = threading.Lock()
         self._watches: Tuple[Watch, ...] = ()
         self._wanted = SubscriptionFilter()
+        # The same, each with how many watches want it, and the keys of its copies: thousands of watches may come one by one.
+        self._watching: Counter[Query] = collections.Counter()
+        self._keys: Dict[Query, Tuple[Hashable, ...]] = {}
         self._registration = 0  # counts what is wanted
         self._between = False  # nothing was wanted, and the reader has not been heard since
         self._order = 0
@@ -94,6 +100,8 @@ class Upkeep(Sink, Keeper):
         self._catalog: FrozenSet[str] = frozenset()
         self._closed = False
         self._matcher: Optional[Matcher] = None  # made when it is needed
+        self._polled = Lease(options.poll_interval, polled=True)
+        self._listened = Lease(options.max_age, polled=False)
         self._reader = Reader(
             connection,
             self._discover,
@@ -141,9 +149,9 @@ class Upkeep(Sink, Keeper):
             if self._closed:
                 raise ClientClosed()
             self._watches += (watch,)
-            self._rewanted_locked()
-            wanted, registration = self._wanted, self._registration
-        self._refresher.keep(_queries(wanted), registration)
+            self._rewanted_locked(watch, 1)
+            wanted, registration, queries = self._wanted, self._registration, tuple(self._watching)
+        self._refresher.keep(queries, registration)
         if self._threadless:
             self._poll_when_asked()
             return watch
@@ -167,15 +175,17 @@ class Upkeep(Sink, Keeper):
 
     def unregister(self, watch: Watch) -> None:
         with self._lock:
-            self._watches = tuple(other for other in self._watches if other is not watch)
-            self._rewanted_locked()
-            wanted, registration = self._wanted, self._registration
+            others = tuple(other for other in self._watches if other is not watch)
+            if len(others) < len(self._watches):
+                self._watches = others
+                self._rewanted_locked(watch, -1)
+            wanted, registration, queries = self._wanted, self._registration, tuple(self._watching)
             closed = self._closed
         if watch.status_changed():
             self._notifier.post(watch)
         if closed:
             return
-        self._refresher.keep(_queries(wanted), registration)
+        self._refresher.keep(queries, registration)
         if self._threadless:
             self._publish()
             return
@@ -345,10 +355,9 @@ class Upkeep(Sink, Keeper):
             self._asked, self._covered = asked, covered
             self._last_error = None
             self._matcher = None
-            leases, wanted = self._leases_locked(), self._wanted
+            leases, keys = self._leases_locked(), list(self._keys.items())
         self._publish()
-        keys = [(query, self._reads.key(query)) for query in _queries(wanted)]
-        self._refresher.soon([query for query, key in keys if before.get(key) != leases.get(key)])
+        self._refresher.soon([query for query, (key, *_) in keys if before.get(key) != leases.get(key)])
         self._tell_status()
 
     def noticed(self, notice: Notice) -> None:
@@ -383,9 +392,9 @@ class Upkeep(Sink, Keeper):
                 return
             self._generation += 1
             self._gaps += 1
-            wanted = self._wanted
+            queries = tuple(self._watching)
         self._publish()
-        self._refresher.soon(_queries(wanted))
+        self._refresher.soon(queries)
 
     def stream_ended(self, order: int, ending: Ending, gap: bool) -> None:
         with self._lock:
@@ -409,9 +418,9 @@ class Upkeep(Sink, Keeper):
             self._order = order
             self._between = False
             self._state = State.POLLING
-            wanted = self._wanted
+            queries = tuple(self._watching)
         self._publish()
-        self._refresher.soon(_queries(wanted))
+        self._refresher.soon(queries)
         self._tell_status()
 
     def _given_up(self, order: int) -> None:
@@ -478,15 +487,20 @@ class Upkeep(Sink, Keeper):
             if watch.status_changed():
                 self._notifier.post(watch)
 
-    def _rewanted_locked(self) -> None:
+    def _rewanted_locked(self, watch: Watch, more: int) -> None:
+        """Note what is wanted after a watch has come (1) or gone (-1)."""
         self._registration += 1
         self._matcher = None
-        uris: List[str] = []
-        lists: List[str] = []
-        for watch in self._watches:
-            uris.extend(watch.uris)
-            lists.extend(watch.lists)
-        self._wanted = SubscriptionFilter.of(uris, lists)
+        for query in watch.queries:
+            self._watching[query] += more
+            if not self._watching[query]:
+                del self._watching[query], self._keys[query]
+            elif query not in self._keys:
+                self._keys[query] = self._reads.keys(query)
+        moved = frozenset(uri for uri in watch.uris if (read_query(uri) in self._watching) is (more > 0))
+        before = self._wanted.resource_subscriptions
+        uris = before | moved if more > 0 else before - moved
+        self._wanted = SubscriptionFilter.of(uris, [name for name, query in WATCHED_LISTS.items() if query in self._watching])
         self._between = self._between or not self._wanted
 
     def _lease(self, query: Query) -> Optional[Lease]:
@@ -496,17 +510,20 @@ class Upkeep(Sink, Keeper):
         """Return what keeps each key current, from the state as it is."""
         if self._closed or self._between or self._state not in (State.LIVE, State.POLLING):
             return {}
-        polled = Lease(self._options.poll_interval, polled=True)
-        covered = Lease(self._options.max_age, polled=False)
+        if self._state is State.POLLING:
+            return {key: self._polled for keys in self._keys.values() for key in keys}
+        asked, covered = self._asked.resource_subscriptions, self._covered.resource_subscriptions
         leases: Dict[Hashable, Lease] = {}
-        everything_polled = self._state is State.POLLING
-        by_asking, by_listening = frozenset(_queries(self._asked)), frozenset(_queries(self._covered))
-        for query in _queries(self._wanted):
-            if not everything_polled and query not in by_asking:
-                continue  # wanted since the stream was opened; a wider one is on its way
-            lease = polled if everything_polled or query not in by_listening else covered
-            for key in self._reads.keys(query):
-                leases[key] = lease
+        for query, keys in self._keys.items():
+            name = query.uri
+            if name is None:
+                name = _LIST_NAMES[query]
+                asked_for, listened = name in self._asked.lists, name in self._covered.lists
+            else:
+                asked_for, listened = name in asked, name in covered
+            if asked_for:  # what is wanted since the stream was opened is not; a wider one is on its way
+                for key in keys:
+                    leases[key] = self._listened if listened else self._polled
         return leases
 
     def _publish(self) -> None:
@@ -515,9 +532,3 @@ class Upkeep(Sink, Keeper):
             self._version += 1
             version, generation, leases = self._version, self._generation, self._leases_locked()
         self._reads.cache.cover(self._reads.coverage, leases, generation, version)
-
-
-def _queries(wanted: SubscriptionFilter) -> List[Query]:
-    return [read_query(uri) for uri in wanted.resource_subscriptions] + [
-        query for name, query in WATCHED_LISTS.items() if name in wanted.lists
-    ]

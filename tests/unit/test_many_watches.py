@@ -1,0 +1,64 @@
+"""Thousands of watches that come and go one by one cost each other little, and forget nobody."""
+
+from typing import Any, Iterator, List
+
+import pytest
+
+from mcp_sync import Client
+from mcp_sync.testing import Server
+
+BOUND = 30.0
+
+A, B = "docs://a", "docs://b"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        server.add(A, "a1")
+        server.add(B, "b1")
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+
+
+def test_what_two_watches_want_is_kept_until_both_are_closed(server: Server, client: Client) -> None:
+    one, other = client.watch(A, catalog=True), client.watch(A, B, catalog=True)
+    other.wait_until_current(timeout=BOUND)
+    one.close()
+    one.close()
+    assert client._upkeep._wanted.resource_subscriptions == {A, B}
+    assert client._upkeep._wanted.lists == {"resources"}
+    server.update(A, "a2")
+    assert next(iter(other.changes(timeout=BOUND))).uri == A
+    other.close()
+    assert not client._upkeep._wanted
+    assert not client._upkeep._watching and not client._upkeep._keys
+
+
+def test_a_watch_that_names_a_resource_twice_wants_it_once(server: Server, client: Client) -> None:
+    with client.watch(A, A) as watch:
+        watch.wait_until_current(timeout=BOUND)
+    assert not client._upkeep._wanted
+
+
+def test_one_more_watch_makes_no_query_anew_for_those_that_are_there(client: Client, monkeypatch: Any) -> None:
+    from mcp_sync import upkeep
+
+    uris = ["docs://%d" % number for number in range(50)]
+    for uri in uris:
+        client.watch(uri)
+    made: List[str] = []
+    real = upkeep.read_query
+
+    def counted(uri: str) -> Any:
+        made.append(uri)
+        return real(uri)
+
+    monkeypatch.setattr(upkeep, "read_query", counted)
+    client.watch("docs://50")
+    assert set(made) == {"docs://50"}
