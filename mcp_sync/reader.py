@@ -488,6 +488,7 @@ class Reader:
                     live_since = self._clock()
                     # A server that sends signs of life is missed sooner than one that never does.
                     exchange.limit(Deadline(None), self._patience, self._silence)
+                    notice = None  # it names all that is watched, and the next may be long in coming
                 elif isinstance(notice, Ended):
                     return self._own_word(notice, live_since)
                 elif notice is not None:
@@ -570,5 +571,7 @@ class Reader:
 def _compared(asked: SubscriptionFilter, granted: SubscriptionFilter) -> SubscriptionFilter:
     """Return what of the asked is granted; the URIs as they were asked for, since servers spell them differently."""
     spelled = {canonical(uri) for uri in granted.resource_subscriptions}
-    covered = (uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
+    covered = frozenset(uri for uri in asked.resource_subscriptions if canonical(uri) in spelled)
+    if len(covered) == len(asked.resource_subscriptions):
+        covered = asked.resource_subscriptions  # the same, once: there may be thousands
     return SubscriptionFilter.of(covered, asked.lists & granted.lists)

@@ -153,6 +153,8 @@ class Refresher:
                 if patient and (task.asked or task.running or task.backoff is not None):
                     continue
                 task.noticed = now
+                if task.asked and task.due is not None and task.due > now:
+                    continue  # its time is set; when it comes, it is looked at whether all is quiet
                 task.asked = True
                 if task.running:
                     task.again = True

@@ -363,13 +363,16 @@ class Upkeep(Sink, Keeper):
     def noticed(self, notice: Notice) -> None:
         # The cache first: from here on nobody is given the old copy. Then the threads that read again.
         if isinstance(notice, ResourceUpdated):
-            self._reads.changed(read_query(notice.uri))
-            concerned = self._matching().concerned(notice.uri)
-            for uri in concerned:
-                if uri != notice.uri:
-                    self._reads.changed(read_query(uri))
+            named = read_query(notice.uri)
+            self._reads.changed(named)
+            uris = self._matching().concerned(notice.uri)
+            concerned = [named if uri == notice.uri else read_query(uri) for uri in uris]
+            for query in concerned:
+                if query is not named:
+                    self._reads.changed(query)
             if concerned:
-                self._refresher.soon([read_query(uri) for uri in concerned])
+                self._refresher.soon(concerned)
+            return
         for query in _LISTS_OF.get(type(notice), ()):
             self._reads.changed(query)
             self._refresher.soon((query,))

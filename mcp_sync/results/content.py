@@ -149,7 +149,7 @@ class ReadResourceResult(CacheableResult):
         :raises ProtocolError: if there is no list of contents in it.
         """
         list_field(raw, "contents")
-        raw = _lean(raw)
+        raw = _lean(raw, uri)
         listed = raw["contents"]
         contents = tuple(part for part in (contents_from_wire(item, uri) for item in listed) if part is not None)
         if listed and not contents:
@@ -173,15 +173,25 @@ class ReadResourceResult(CacheableResult):
 _last_meta: Dict[str, Any] = {}
 
 
-def _lean(raw: Dict[str, Any]) -> Dict[str, Any]:
-    """Return an equal result that shares with all others what they have in common: names of fields, and ``_meta``.
+#: Fields whose values are few, and the same in thousands of results.
+_FEW = frozenset(["resultType", "cacheScope", "mimeType"])
+
+
+def _lean(raw: Dict[str, Any], uri: str) -> Dict[str, Any]:
+    """Return an equal result that shares with all others what they have in common: names of fields, a few values, ``_meta``.
 
     For a small text these are most of what a result weighs, and thousands of them are kept.
     """
     global _last_meta
-    lean = {sys.intern(name): value for name, value in raw.items()}
+
+    def shared(name: str, value: Any) -> Any:
+        if name in _FEW and type(value) is str:
+            return sys.intern(value)
+        return uri if name == "uri" and value == uri else value
+
+    lean = {sys.intern(name): shared(name, value) for name, value in raw.items()}
     lean["contents"] = [
-        {sys.intern(name): value for name, value in part.items()} if isinstance(part, dict) else part
+        {sys.intern(name): shared(name, value) for name, value in part.items()} if isinstance(part, dict) else part
         for part in raw["contents"]
     ]
     meta = raw.get("_meta")

@@ -3,7 +3,7 @@
 A benchmark, never a test: nothing is asserted. Each figure is taken together with its rivals', in turns, and the medians are
 compared, since the machine is as fast as it happens to be at the moment. The rivals that others wrote run in environments of
 their own, which are made at the first run (see ``tests/interop/environments.py``). ``--write`` puts the table into
-``RESULTS.rst``.
+``RESULTS.rst`` and the README.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import queue
+import re
 import statistics
 import subprocess
 import sys
@@ -272,7 +273,7 @@ def uncached(rounds: int) -> None:
             (8, {"requests": "≥ 1.4", OFFICIAL: "≥ 2"}),
             (32, {"requests": "≥ 1.4", OFFICIAL: "≥ 2"}),
         ):
-            times = {kind: 32 if kind == PER_CALL else 640 for kind in rivals}
+            times = {kind: max(8, threads) if kind == PER_CALL else 640 for kind in rivals}
             works = {
                 kind: (lambda kind=kind, rival=rival: float(rival.do("rate", threads, times[kind])))  # type: ignore
                 for kind, rival in rivals.items()
@@ -294,7 +295,8 @@ def cached(rounds: int) -> None:
                 if kind != "dictionary":
                     rival.do("hits")
             for threads in (1, 8, 32):
-                times = {kind: 3200 if kind == CACHED else 320000 for kind in rivals}
+                # Long enough for the threads to be in each other's way: Python lets each run for some milliseconds.
+                times = {kind: 3200 if kind == CACHED else threads * 30000 for kind in rivals}
                 works = {
                     kind: (lambda kind=kind, rival=rival: float(rival.do("rate", threads, times[kind])))  # type: ignore
                     for kind, rival in rivals.items()
@@ -316,13 +318,11 @@ def cached(rounds: int) -> None:
 def notice(rounds: int) -> None:
     with Canned() as server, Rivals([OURS, "requests", "http.client", OFFICIAL], server.url) as rivals:
         taken: Dict[str, List[float]] = {kind: [] for kind in rivals}
-        for number in range(6 * rounds):
-            for kind, rival in rivals.items():
-                if not number:
-                    rival.do("follow")
-                    continue
-                # Apart, as changes are: what changes without pause is read again only so often (``throttle=``).
-                time.sleep(0.6 / len(rivals))
+        for rival in rivals.values():
+            rival.do("follow")
+        for number in range(4 * rounds):
+            # Apart, as most changes are: what changes without pause is read again less often (``throttle=``, up to eight times).
+            time.sleep(2.5)
             text = "change %d" % number
             for rival in rivals.values():
                 rival.tell(json.dumps(["wait", text]))
@@ -504,12 +504,12 @@ INTRODUCTION = """\
 Figures
 =======
 
-Made by ``%s`` on %s, %d cores, Python %s.
+Made by ``%s`` on %s, %d cores, Python %s, with a load of %s at the end.
 
 Each figure is a median, taken in turns with its rivals' in one run: the ratios tell something, the figures themselves are this
-machine's. The ratio is ``mcp_sync``'s figure by the rival's; where the target is "≤", less is better, where it is "≥", more is. The
-server is a canned one that costs next to nothing, so that the clients' cost shows. "Portal" is a client for event loops on a loop
-that runs in a thread, behind ``anyio``'s ``BlockingPortal``.
+machine's. The ratio is ``mcp_sync``'s figure by the rival's; where the target is "≤", less is better, where it is "≥", more is.
+The server is a canned one that costs next to nothing, so that the clients' cost shows. "Portal" is a client for event loops on a
+loop that runs in a thread, behind ``anyio``'s ``BlockingPortal``.
 
 """
 
@@ -520,14 +520,26 @@ def table(rows: Sequence[Row]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(Row._fields))]
     rule = "  ".join("=" * width for width in widths)
     written = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
-    # An empty cell needs something in the first column only, which is never empty.
     return "\n".join([rule, written[0], rule] + written[1:] + [rule]) + "\n"
 
 
 def write(command: str) -> None:
-    about = (command, platform.system(), os.cpu_count() or 0, platform.python_version())
+    # Others' work on the machine disturbs small figures most, so it is told.
+    load = "%.1f" % os.getloadavg()[0] if hasattr(os, "getloadavg") else "unknown"
+    about = (command, platform.system(), os.cpu_count() or 0, platform.python_version(), load)
     with open(os.path.join(HERE, "RESULTS.rst"), "w", encoding="utf-8") as file:
         file.write(INTRODUCTION % about + table(ROWS))
+    into_readme(table(ROWS))
+
+
+def into_readme(rows: str) -> None:
+    """Put the table into the README, in the place of the one that is there."""
+    path = os.path.join(ROOT, "README.rst")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    table_there = r"(?m)^=[= ]+\nwork +mcp_sync +rival .*\n=[= ]+\n(?:.+\n)+?=[= ]+\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(re.sub(table_there, lambda found: rows, text, count=1))
 
 
 def find_others() -> None:
@@ -546,7 +558,7 @@ def main() -> None:
     parser.add_argument("figures", nargs="*", choices=list(FIGURES) + [[]], help="which ones; all by default")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is taken (5)")
     parser.add_argument("--alone", action="store_true", help="without the rivals that others wrote")
-    parser.add_argument("--write", action="store_true", help="write RESULTS.rst")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.rst, and the README's table")
     arguments = parser.parse_args()
     if not arguments.alone:
         find_others()
