@@ -73,7 +73,7 @@ def catch_up() -> None:
 
 
 def held_off() -> "ContextManager[Any]":
-    """Make no fork before the end of the block, which only makes a descriptor and has it known, or loads a part of the package."""
+    """Make no fork before the end of the block, which only makes a descriptor and has it known, or loads what is needed now."""
     _hook()
     return _making
 
