@@ -1,0 +1,242 @@
+"""The rules of mcp_sync.cache, each taken out of its text in turn, and the test that notices.
+
+The numbers are those of the contract at the head of ``mcp_sync/cache.py``.
+"""
+
+from typing import NamedTuple, Tuple
+
+
+class Mutant(NamedTuple):
+    """One way to break a rule.
+
+    :param rule: which one, and what is done to it.
+    :param by: the test that must fail then: "enumeration" (test_cache_orders), "endings", "machine" or "schedules".
+    :param changes: pairs of a text of cache.py and of what stands there instead.
+    """
+
+    rule: str
+    by: str
+    changes: Tuple[Tuple[str, str], ...]
+
+
+def _m(rule: str, by: str, *texts: str) -> Mutant:
+    return Mutant(rule, by, tuple(zip(texts[::2], texts[1::2])))
+
+
+_JOIN = "                        and self._may_be_stored_locked(ticket, state)\n"
+_MAY = "            ticket.generation == ticket.coverage.generation\n            and ticket.sequence > state.floor\n"
+_END_ABANDONED = "                self._settle_locked(ticket.key, state)\n        ticket.flight._end(False, None)\n\n    # --"
+_END_MISSING = "        ticket.flight._end(False, None)\n        return settled"
+_IDLE = "        if not state.reading and key not in self._entries:\n            self._states.pop(key, None)\n"
+_ENDED = "        if state.flight is not None and state.flight[0] is ticket:\n            state.flight = None\n        return state"
+
+MUTANTS = (
+    _m("1: who waits for a read that succeeded is not released", "schedules", "        ticket.flight._end(True, value)\n", ""),
+    _m(
+        "1: who waits for a read that failed is not released",
+        "schedules",
+        _END_ABANDONED,
+        _END_ABANDONED.replace("        ticket.flight._end(False, None)\n", ""),
+    ),
+    _m("1: who waits for what is missing is not released", "machine", _END_MISSING, "        return settled"),
+    _m("1: a failure is told as a success", "machine", _END_ABANDONED, _END_ABANDONED.replace("(False", "(True")),
+    _m("1: a read that has ended can still be joined", "schedules", _ENDED, "        return state"),
+    _m(
+        "1: a read that lasts too long is joined again",
+        "machine",
+        "state.flight[1] is flight:\n                state.flight = None",
+        "state.flight[1] is flight:\n                pass",
+    ),
+    _m("2: an old generation is not refused", "schedules", _MAY, _MAY.split("\n", 1)[1].replace("and ", "")),
+    _m("2: what is below the floor is not refused", "enumeration", _MAY, _MAY.split("\n")[0] + "\n"),
+    _m(
+        "2: what is older than the stored entry replaces it",
+        "enumeration",
+        "            and ticket.sequence > state.stored\n",
+        "",
+        "newer = ticket.sequence > state.void and ticket.sequence > state.stored",
+        "newer = ticket.sequence > state.void",
+    ),
+    _m(
+        "2: the order of the reads is forgotten with the entry",
+        "machine",
+        "                self._forget_idle_locked(old, self._states[old])\n",
+        "                self._states[old].stored = 0\n                self._forget_idle_locked(old, self._states[old])\n",
+    ),
+    _m(
+        "2: who waits for a read that is refused gets nothing",
+        "machine",
+        "        ticket.flight._end(True, value)\n",
+        "        ticket.flight._end(not stored.refused, value)\n",
+    ),
+    _m("3: a change does not raise the floor", "enumeration", "        state.floor = self._sequence\n", ""),
+    _m(
+        "3: a change does not make the entry stale",
+        "enumeration",
+        "        if entry is not None and entry.generation != -1:\n",
+        "        if False:\n",
+    ),
+    _m(
+        "3: a change takes the old copy away",
+        "endings",
+        "            self._replace_locked(key, entry.as_stale())\n        return True",
+        "            self._drop_locked(key)\n        return True",
+    ),
+    _m(
+        "3: a floor is kept for a key that nobody reads or holds",
+        "machine",
+        "        if state is None:\n            return False\n        state.floor",
+        "        if state is None:\n            state = self._states[key] = _KeyState()\n        state.floor",
+    ),
+    _m("3: what is known of a key is never forgotten", "endings", _IDLE, "        pass\n"),
+    _m("4: a read that is out of date already is joined", "enumeration", _JOIN, ""),
+    _m("4: no read is ever joined", "schedules", "                        return flight\n", "                        pass\n"),
+    _m("4: a refresh is answered by what is there, or joins", "machine", "            if not refresh:\n", "            if True:\n"),
+    _m(
+        "4: a read of a key that is never fresh is joined",
+        "enumeration",
+        "                        and (ticket.lease is not None or (entry is not None and entry.hinted))\n",
+        "",
+    ),
+    _m(
+        "4: a read that nobody keeps current is joined by another client",
+        "machine",
+        "                        (ticket.coverage is coverage or ticket.lease is not None)\n                        and ",
+        "                        ",
+    ),
+    _m(
+        "5: a refused value is not kept, even if it is newer",
+        "endings",
+        "                if keep and newer:\n                    state.stored",
+        "                if keep and newer and allowed:\n                    state.stored",
+    ),
+    _m("5: a refused value is kept as fresh", "enumeration", "ticket.generation if allowed else -1", "ticket.generation"),
+    _m(
+        "5: a refused value does not wait for a later read",
+        "enumeration",
+        "        return state.left_out < _LEFT_OUT_AT_MOST and any(",
+        "        return False and any(",
+    ),
+    _m(
+        "5: refused values wait for later reads for ever",
+        "machine",
+        "        return state.left_out < _LEFT_OUT_AT_MOST and any(",
+        "        return any(",
+    ),
+    _m(
+        "5: it is not in a row that they are counted",
+        "machine",
+        "                        state.left_out = 0\n                        state.spare = None\n",
+        "                        state.spare = None\n",
+    ),
+    _m(
+        "5: what was set aside is lost when the later read fails",
+        "schedules",
+        "            if spare is not None and spare.sequence > state.void:\n",
+        "            if False:\n",
+    ),
+    _m(
+        "5: an older value takes the place of the one that was set aside",
+        "endings",
+        "                    state.stored = ticket.sequence\n                    if not allowed",
+        "                    if not allowed",
+        "                        state.left_out = 0\n                        state.spare = None\n",
+        "                        state.left_out = 0\n                        state.stored = ticket.sequence\n"
+        "                        state.spare = None\n",
+    ),
+    _m("5: what was set aside is kept although it is gone", "endings", " and spare.sequence > state.void:", ":"),
+    _m("6: a gap does not move the generation", "machine", "                coverage.generation = generation\n", ""),
+    _m(
+        "6: an entry of an old generation is fresh",
+        "schedules",
+        "now < self.fresh_until and self.generation == self.coverage.generation",
+        "now < self.fresh_until and self.generation != -1",
+    ),
+    _m("6: an older word about the coverage is taken", "schedules", "            if version <= coverage.version:\n", "            if False:\n"),
+    _m("6: what comes under a lease stays fresh", "schedules", "                if key not in before:\n", "                if False:\n"),
+    _m(
+        "6: what loses its lease stays fresh",
+        "machine",
+        "                if leases.get(key) != before[key]:\n",
+        "                if False:\n",
+    ),
+    _m(
+        "6: what gets another lease stays fresh",
+        "machine",
+        "                if leases.get(key) != before[key]:\n",
+        "                if key not in leases:\n",
+    ),
+    _m(
+        "6: a lease of another client counts, but not its gaps",
+        "machine",
+        "Ticket(key, self._sequence, keeping, keeping.generation,",
+        "Ticket(key, self._sequence, coverage, coverage.generation,",
+    ),
+    _m(
+        "6: reads that wait for their answer when everything is forgotten are stored",
+        "machine",
+        "    def _reset_locked(self) -> None:\n        self._states = {}\n",
+        "    def _reset_locked(self) -> None:\n",
+    ),
+    _m(
+        "6: a child trusts what its parent had",
+        "machine",
+        "            self._put_locked(key, entry.as_stale())\n",
+        "            self._put_locked(key, entry)\n",
+    ),
+    _m("7: an entry does not age", "machine", "now < self.fresh_until and self.gen", "self.gen"),
+    _m(
+        "7: changes are noted without the lock",
+        "schedules",
+        "        with self._lock:\n            return self._changed_locked(key)",
+        "        return self._changed_locked(key)",
+    ),
+    _m(
+        "7: reads end without the lock",
+        "schedules",
+        "        with self._lock:\n            state = self._ended_locked(ticket)\n            if state is not None:\n"
+        "                self._settle_locked(ticket.key, state)\n",
+        "        state = self._ended_locked(ticket)\n        if state is not None:\n"
+        "            self._settle_locked(ticket.key, state)\n",
+    ),
+    _m("7: entries are not counted", "machine", "        while len(self._store) > self.max_entries:\n", "        while False:\n"),
+    _m("7: what is larger than the cache is taken", "machine", "        if entry.size > self.max_bytes or self.", "        if self."),
+    _m(
+        "7: what was evicted can still be seen",
+        "machine",
+        "            if old not in self._store and self._entries.pop(old, None) is not None:\n",
+        "            if False:\n",
+    ),
+    _m(
+        "8: keys are looked into, and the principal is lost",
+        "machine",
+        "        with self._lock:\n            entry = self._entries.get(key)\n            if not refresh:\n",
+        "        key = (None,) + key[1:]  # type: ignore\n"
+        "        with self._lock:\n            entry = self._entries.get(key)\n            if not refresh:\n",
+    ),
+    _m("8: what must not be stored is", "endings", "                if keep and newer:\n", "                if newer:\n"),
+    _m(
+        "what is gone is still shown",
+        "schedules",
+        "                if entry is not None and entry.sequence < ticket.sequence:\n",
+        "                if False:\n",
+    ),
+    _m(
+        "what is gone takes along what was read later",
+        "endings",
+        "                if entry is not None and entry.sequence < ticket.sequence:\n",
+        "                if entry is not None:\n",
+    ),
+    _m(
+        "what is gone comes back with a read that began before",
+        "endings",
+        "                state.void = max(state.void, ticket.sequence)\n",
+        "",
+    ),
+    _m(
+        "what is gone comes back as fresh",
+        "endings",
+        "                state.floor = max(state.floor, ticket.sequence)\n                state.void = max(state.void, ticket.sequence)\n",
+        "",
+    ),
+)
