@@ -7,9 +7,8 @@ keeps, and about which no notice is on its way, is what the server has now.
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from cachemodel import Copy, Key, Model, Read
-from hypothesis import assume
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mcp_sync._deadline import Deadline
 from mcp_sync.freshness import Lease
@@ -18,8 +17,18 @@ URIS = ("a", "b")
 LIVE = Lease(30.0, polled=False)
 SHORT = Lease(4.0, polled=False)
 POLLED = Lease(8.0, polled=True)
-#: Three, so that it is reached.
-LEFT_OUT_AT_MOST = 3
+#: Few, so that it is reached.
+LEFT_OUT_AT_MOST = 2
+
+#: What can happen, the frequent more than once. Each takes the same arguments, and makes of them what it needs.
+ACTIONS = (
+    5 * ("begin",)
+    + 3 * ("refresh", "notice")
+    + 6 * ("finish",)
+    + 2 * ("serve", "change", "time_passes", "fail")
+    + ("make_public_or_private", "notice_of_what_did_not_change", "cover", "gap", "an_older_word_comes_late")
+    + ("find_it_missing_or_forbidden", "lose_patience", "peek", "forget_all", "fork")
+)
 
 which = st.integers(0, 7)
 uris = st.sampled_from(URIS)
@@ -83,11 +92,18 @@ def machine_for(module: Any) -> Any:
             self.flights: Dict[Read, Any] = {}
             self.newest_seen: Dict[Key, int] = {}
             self.callers: List[Caller] = []
+            self.forgets = False
 
         # Few things at first: what goes wrong in a small world is found there sooner.
-        @initialize(roomy=st.booleans(), leased=st.booleans(), crowd=st.integers(1, 3), scope=st.sampled_from((URIS[:1], URIS)))
-        def start(self, roomy: bool, leased: bool, crowd: int, scope: Tuple[str, ...]) -> None:
-            entries, size = (10, 100) if roomy else (2, 6)
+        @initialize(
+            roomy=st.booleans(),
+            leased=st.booleans(),
+            crowd=st.integers(1, 3),
+            scope=st.sampled_from((URIS[:1], URIS)),
+            forgets=st.booleans(),
+        )
+        def start(self, roomy: bool, leased: bool, crowd: int, scope: Tuple[str, ...], forgets: bool) -> None:
+            entries, size = (10, 100) if roomy else (1, 6)
             self.cache = module.ResourceCache(entries, size, lambda: self.model.now)
             self.model = Model(entries, size, LEFT_OUT_AT_MOST)
             self.callers = [
@@ -95,28 +111,33 @@ def machine_for(module: Any) -> Any:
                 for principal, shares in (("ann", False), ("ann", True), ("bob", True))[:crowd]
             ]
             self.scope = scope
+            self.forgets = forgets
             if leased:
                 for caller in self.callers:
                     self._cover(caller, {key: LIVE for uri in URIS for key in caller.keys(uri)})
 
+        @rule(action=st.sampled_from(ACTIONS), n=which, m=which, uri=uris, yes=st.booleans())
+        def step(self, action: str, n: int, m: int, uri: str, yes: bool) -> None:
+            # One rule for all, since hypothesis leaves out rules at random, and does not weigh them.
+            getattr(self, action)(n, m, uri if uri in self.scope else self.scope[0], yes)
+
+        def _caller(self, n: int) -> Caller:
+            return self.callers[n % len(self.callers)]
+
         # -- the server ----------------------------------------------------------------------------------------------
 
-        @rule(uri=uris)
-        def change(self, uri: str) -> None:
+        def change(self, n: int, m: int, uri: str, yes: bool) -> None:
             self.content[uri] += 1
             for caller in self.callers:
                 if any(key in caller.leases for key in caller.keys(uri)):
                     caller.notices.append(uri)
 
-        @rule(uri=uris)
-        def make_public_or_private(self, uri: str) -> None:
+        def make_public_or_private(self, n: int, m: int, uri: str, yes: bool) -> None:
             self.public[uri] = not self.public[uri]
 
-        @precondition(lambda self: any(not p.answers for p in self.pending))
-        @rule(n=which)
-        def serve(self, n: int) -> None:
-            waiting = [p for p in self.pending if not p.answers]
-            self._serve(waiting[n % len(waiting)])
+        def serve(self, n: int, m: int, uri: str, yes: bool) -> None:
+            for p in self.pending[n : n + 1]:
+                self._serve(p)
 
         def _serve(self, p: Pending) -> Value:
             if not p.answers:
@@ -126,35 +147,31 @@ def machine_for(module: Any) -> Any:
 
         # -- what is learnt ------------------------------------------------------------------------------------------
 
-        @precondition(lambda self: any(c.notices for c in self.callers))
-        @rule(n=which)
-        def notice(self, n: int) -> None:
+        def notice(self, n: int, m: int, uri: str, yes: bool) -> None:
             told = [c for c in self.callers if c.notices]
-            caller = told[n % len(told)]
-            uri = caller.notices.pop(0)
-            for key in caller.keys(uri):
-                self._changed(key)
+            if told:
+                caller = told[n % len(told)]
+                for key in caller.keys(caller.notices.pop(0)):
+                    self._changed(key)
 
-        @rule(n=which, uri=st.sampled_from(URIS + ("never read",)))
-        def notice_of_another_change(self, n: int, uri: str) -> None:
-            for key in self.callers[n % len(self.callers)].keys(uri):
+        def notice_of_what_did_not_change(self, n: int, m: int, uri: str, yes: bool) -> None:
+            for key in self._caller(n).keys("never read" if yes else uri):
                 self._changed(key)
 
         def _changed(self, key: Key) -> None:
             assert self.cache.changed(key) == self.model.changed(key)
 
-        @rule(n=which, lease=st.sampled_from((LIVE, SHORT, POLLED, None)), chosen=st.lists(uris, unique=True))
-        def cover(self, n: int, lease: Optional[Lease], chosen: List[str]) -> None:
-            caller = self.callers[n % len(self.callers)]
+        def cover(self, n: int, m: int, uri: str, yes: bool) -> None:
+            caller, lease = self._caller(n), (LIVE, LIVE, SHORT, POLLED, None)[m % 5]
+            chosen = URIS if yes else (uri,)
             leases = {} if lease is None else {key: lease for uri in chosen for key in caller.keys(uri)}
             self._cover(caller, leases)
 
-        @rule(n=which, down=st.booleans())
-        def gap(self, n: int, down: bool) -> None:
-            caller = self.callers[n % len(self.callers)]
+        def gap(self, n: int, m: int, uri: str, yes: bool) -> None:
+            caller = self._caller(n)
             caller.notices.clear()
             caller.generation += 1
-            self._cover(caller, {} if down else caller.leases)
+            self._cover(caller, {} if m < 2 else caller.leases)
 
         def _cover(self, caller: Caller, leases: Dict[Key, Lease]) -> None:
             caller.version += 1
@@ -162,31 +179,25 @@ def machine_for(module: Any) -> Any:
             for side in (self.cache, self.model):
                 side.cover(caller.coverage, leases, caller.generation, caller.version)
 
-        @rule(n=which)
-        def an_older_word_comes_late(self, n: int) -> None:
-            caller = self.callers[n % len(self.callers)]
+        def an_older_word_comes_late(self, n: int, m: int, uri: str, yes: bool) -> None:
+            caller = self._caller(n)
             for side in (self.cache, self.model):
                 side.cover(caller.coverage, {(caller.principal, "a"): LIVE}, caller.generation, caller.version - 1)
 
-        @rule(seconds=st.sampled_from((1.0, 3.0, 20.0)))
-        def time_passes(self, seconds: float) -> None:
-            self.model.now += seconds
+        def time_passes(self, n: int, m: int, uri: str, yes: bool) -> None:
+            self.model.now += (1.0, 3.0, 20.0)[m % 3]
 
         # -- reads ---------------------------------------------------------------------------------------------------
 
-        # Twice, so that reads overlap often.
-        @rule(n=which, uri=uris)
-        def refresh(self, n: int, uri: str) -> None:
-            self._begin(n, uri, True)
+        def refresh(self, n: int, m: int, uri: str, yes: bool) -> None:
+            self._begin(self._caller(n), uri, True)
 
-        @rule(n=which, uri=uris)
-        def begin(self, n: int, uri: str) -> None:
-            self._begin(n, uri, False)
+        def begin(self, n: int, m: int, uri: str, yes: bool) -> None:
+            self._begin(self._caller(n), uri, False)
 
-        def _begin(self, n: int, uri: str, refresh: bool) -> None:
-            assume(len(self.pending) < 8)
-            uri = uri if uri in self.scope else self.scope[0]
-            caller = self.callers[n % len(self.callers)]
+        def _begin(self, caller: Caller, uri: str, refresh: bool) -> None:
+            if len(self.pending) == 6:
+                return
             key = caller.keys(uri)[0]
             expected = self.model.begin(key, caller.coverage, refresh)
             begun = self.cache.begin_read(key, caller.coverage, refresh)
@@ -213,10 +224,11 @@ def machine_for(module: Any) -> Any:
             self.flights[read] = ticket.flight
             return read
 
-        @precondition(lambda self: self.pending)
-        @rule(n=which, ttl=st.sampled_from((0.0, 5.0)), size=st.sampled_from((1, 2, 4, 7)), keep=st.booleans())
-        def finish(self, n: int, ttl: float, size: int, keep: bool) -> None:
+        def finish(self, n: int, m: int, uri: str, yes: bool) -> None:
+            if not self.pending:
+                return
             p = self.pending.pop(n % len(self.pending))
+            ttl, size, keep = 5.0 if yes else 0.0, (1, 1, 1, 1, 2, 2, 4, 7)[m], m != 3
             value = self._serve(p)
             public = value.public and len(p.tickets) > 1
             self._finish(p.tickets[0], p.reads[0], value, ttl, size, keep and not public)
@@ -238,9 +250,9 @@ def machine_for(module: Any) -> Any:
                 fresh = kept = False  # it was itself what had to go
             assert stored == (fresh, kept, refused)
 
-        @precondition(lambda self: self.pending)
-        @rule(n=which)
-        def find_it_missing_or_forbidden(self, n: int) -> None:
+        def find_it_missing_or_forbidden(self, n: int, m: int, uri: str, yes: bool) -> None:
+            if not self.pending:
+                return
             p = self.pending.pop(n % len(self.pending))
             for ticket, read in zip(p.tickets, p.reads):
                 assert self.cache.finish_missing(ticket) == self.model.missing(read)
@@ -249,9 +261,9 @@ def machine_for(module: Any) -> Any:
                 self._room_was_made()
             self._ended(p, None)
 
-        @precondition(lambda self: self.pending)
-        @rule(n=which)
-        def fail(self, n: int) -> None:
+        def fail(self, n: int, m: int, uri: str, yes: bool) -> None:
+            if not self.pending:
+                return
             p = self.pending.pop(n % len(self.pending))
             for ticket, read in zip(p.tickets, p.reads):
                 self.cache.abandon_read(ticket)
@@ -269,33 +281,34 @@ def machine_for(module: Any) -> Any:
                 spoiled = joined.read.spoiled
                 assert value is None or spoiled is None or spoiled > joined.since, "older than what was known when it asked"
 
-        @precondition(lambda self: self.joined)
-        @rule(n=which)
-        def lose_patience(self, n: int) -> None:
+        def lose_patience(self, n: int, m: int, uri: str, yes: bool) -> None:
+            if not self.joined:
+                return
             joined = self.joined.pop(n % len(self.joined))
             self.cache.forget_flight(joined.read.key, joined.flight)
             self.model.unjoinable(joined.read)
 
-        @rule(n=which, uri=uris)
-        def peek(self, n: int, uri: str) -> None:
-            for key in self.callers[n % len(self.callers)].keys(uri):
+        def peek(self, n: int, m: int, uri: str, yes: bool) -> None:
+            for key in self._caller(n).keys(uri):
                 entry = self.cache.peek(key)
                 copy = self.model.of(key).copy
                 assert (None if entry is None else entry.value) is (None if copy is None else copy.value)
 
         # -- the whole -----------------------------------------------------------------------------------------------
 
-        @rule()
-        def clear(self) -> None:
-            self.cache.clear()
-            self.model.clear()
+        def forget_all(self, n: int, m: int, uri: str, yes: bool) -> None:
+            if self.forgets:
+                self.cache.clear()
+                self.model.clear()
 
-        @rule()
-        def fork(self) -> None:
+        def fork(self, n: int, m: int, uri: str, yes: bool) -> None:
             """Go on in the child."""
+            if not self.forgets:
+                return
             self.pending, self.joined = [], []
             self.cache.after_fork_in_child()
             self.model.forked()
+            assert not any(entry.is_fresh(self.model.now) for entry in self.cache._entries.values())
             for caller in self.callers:
                 caller.notices.clear()
                 caller.generation += 1
@@ -345,7 +358,7 @@ def machine_for(module: Any) -> Any:
 
         def teardown(self) -> None:
             while self.pending:
-                self.fail(0)
+                self.fail(0, 0, URIS[0], False)
             assert all(flight.wait(Deadline(0.0)) for read, flight in self.flights.items() if read.ended)
             if self.callers:
                 assert set(self.cache._states) == set(self.cache._entries)

@@ -64,6 +64,7 @@ class World:
         self.cache = module.ResourceCache(max_entries=max_entries, clock=lambda: 0.0)
         self.coverage = self._new_coverage()
         self.moment = 0
+        self.ttl = 0.0
         self.version = 0
         self.generation = 0
         self.content = {"a": 0, "b": 0}
@@ -74,6 +75,8 @@ class World:
         self.gone: List[Tuple[Read, Span]] = []
         self.overlaps = False  # whether reads overlap that no notice has voided
         self.may_vanish = max_entries < 100
+        self.flights: Dict[Any, Tuple[Any, bool, str]] = {}  # by whom, whether under a lease, and how it is to end
+        self.joined: List[Tuple[Any, Any, bool]] = []  # which flight, by whom, and whether it was told to succeed
         if leased:
             self.cover()
         self.events.clear()
@@ -119,18 +122,32 @@ class World:
 
     # -- what threads do -------------------------------------------------------------------------------------------------
 
-    def read(self, key: str = "a", refresh: bool = False, how: str = "finish", patience: Optional[float] = None) -> None:
+    def read(
+        self,
+        key: str = "a",
+        refresh: bool = False,
+        how: str = "finish",
+        patience: Optional[float] = None,
+        coverage: Any = None,
+    ) -> None:
         self.overlaps = self.overlaps or refresh or patience is not None
+        coverage = coverage or self.coverage
+        forgotten = None
         while True:
-            begun, span = self._span(lambda: self.cache.begin_read(key, self.coverage, refresh))
+            begun, span = self._span(lambda: self.cache.begin_read(key, coverage, refresh))
+            assert begun is not forgotten, "what it did not want to wait for any more is joined again"
             if isinstance(begun, self.module.Entry):
                 return self._look(key, begun.value, span, fresh=True)
             if isinstance(begun, self.module.Ticket):
+                self.flights[begun.flight] = (coverage, begun.lease is not None, how)
                 return self._lead(begun, key, span, how)
             if not begun.wait(Deadline(patience, clock=lambda: 0.0)):
                 self.cache.forget_flight(key, begun)
-                patience = None
-            elif begun.succeeded:
+                forgotten, patience = begun, None
+                continue
+            self.joined.append((begun, coverage, begun.succeeded))
+            if begun.succeeded:
+                assert isinstance(begun.value, Read), "a failure was told as a success"
                 return self._must_be_current(key, begun.value, span, "joined")
 
     def _lead(self, ticket: Any, key: str, span: Span, how: str) -> None:
@@ -145,7 +162,7 @@ class World:
             _, ended = self._span(lambda: self.cache.finish_missing(ticket))
             self.gone.append((read, ended))
         else:
-            self.cache.finish_read(ticket, read, received=0.0, started=0.0, ttl=0.0, size=1)
+            self.cache.finish_read(ticket, read, received=0.0, started=0.0, ttl=self.ttl, size=1)
         read.how = how
 
     def change(self, key: str = "a") -> None:
@@ -214,6 +231,10 @@ class World:
         """When all threads have ended."""
         self.cache.check()
         assert set(self.cache._states) == set(self.cache._entries), "something is kept of a key without entry or flight"
+        for flight, coverage, succeeded in self.joined:
+            leader, leased, how = self.flights[flight]
+            assert leased or leader is coverage, "a read that nobody keeps current was joined by another client"
+            assert succeeded == (how == "finish"), "the end of a read was not told as it was"
         for key in ("a", "b"):
             (entry, fresh), span = self._span(lambda: self._peek(key))
             reads = [read for read in self.reads if read.key == key]
@@ -262,6 +283,23 @@ def _a_refresh_and_two_changes(module: Any, scheduler: Scheduler) -> Tuple[World
     return w, (lambda: w.read(refresh=True), w.read, _in_turn(w.change, w.peek, w.change))
 
 
+def _a_leader_that_fails_beside_an_old_copy(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.copy()
+    w.change()
+    return w, (lambda: w.read(how="fail"), w.read)
+
+
+def _two_clients_that_only_have_a_hint(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler, leased=False)
+    w.ttl = 1.0
+    w.copy()
+    w.listening = True
+    w.change()
+    other = w.module.Coverage()
+    return w, (w.read, lambda: w.read(coverage=other), w.peek)
+
+
 def _two_refreshes_and_a_look(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
     w = World(module, scheduler)
     return w, (lambda: w.read(refresh=True), lambda: w.read(refresh=True), _in_turn(w.peek, w.peek))
@@ -306,6 +344,7 @@ def _a_cover_that_begins(module: Any, scheduler: Scheduler) -> Tuple[World, Thre
 
 def _covers_that_overtake(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
     w = World(module, scheduler)
+    w.may_vanish = True  # what is fresh depends on the order
     return w, (lambda: w.overtaken(3, {"a": FOREVER}), lambda: w.overtaken(2, {}), w.read)
 
 
@@ -350,6 +389,8 @@ SCENARIOS = (
     Scenario("two refreshes and a look", _two_refreshes_and_a_look),
     Scenario("a gap during reads", _a_gap_during_reads),
     Scenario("a leader that fails", _a_leader_that_fails, _one_read_was_enough),
+    Scenario("a leader that fails beside an old copy", _a_leader_that_fails_beside_an_old_copy),
+    Scenario("two clients that only have a hint", _two_clients_that_only_have_a_hint),
     Scenario("a resource that vanishes", _a_resource_that_vanishes),
     Scenario("a waiter without patience", _a_waiter_without_patience),
     Scenario("what is set aside", _what_is_set_aside),

@@ -1,7 +1,8 @@
 """All ways in which three reads of one key can overlap and end, around a change.
 
-Each read brings a result, a result that may not be kept, nothing (missing), or fails; a notice comes at some moment. Every
-order of that, with and without a copy from before, is played on the real cache and on :class:`cachemodel.Model`.
+Each read brings a result, a result that may not be kept, nothing (missing), or fails; at some moment a notice comes, or the
+copy is evicted. Every order of that, with and without a copy from before, is played on the real cache and on
+:class:`cachemodel.Model`.
 """
 
 import itertools
@@ -18,9 +19,9 @@ ENDS = ("finish", "unkept", "missing", "fail")
 
 
 def orders() -> Iterator[Tuple[str, ...]]:
-    """Every order of three reads and a notice; the reads are named in the order in which they begin."""
+    """Every order of three reads and what happens meanwhile; the reads are named in the order in which they begin."""
     seen = set()
-    events = ("begin 1", "begin 2", "begin 3", "end 1", "end 2", "end 3", "notice")
+    events = ("begin 1", "begin 2", "begin 3", "end 1", "end 2", "end 3", "meanwhile")
     for order in itertools.permutations(events):
         begins = [event for event in order if event.startswith("begin")]
         if begins == sorted(begins) and all(order.index("begin " + n) < order.index("end " + n) for n in "123"):
@@ -28,9 +29,12 @@ def orders() -> Iterator[Tuple[str, ...]]:
     return iter(sorted(seen))
 
 
-def play(module: Any, order: Tuple[str, ...], ends: Tuple[str, ...], copy: bool) -> None:
+def play(module: Any, order: Tuple[str, ...], ends: Tuple[str, ...], copy: bool, evicts: bool) -> None:
     """Play one order; raise AssertionError if the cache answers otherwise than its contract says."""
-    cache, coverage, model = module.ResourceCache(clock=lambda: 0.0), module.Coverage(), Model(100, 100, 8)
+    # Without a copy from before, also what happens if only one refused value is left to a later read.
+    module._LEFT_OUT_AT_MOST = left_out_at_most = 8 if copy else 1
+    cache = module.ResourceCache(max_entries=1, clock=lambda: 0.0)
+    coverage, model = module.Coverage(), Model(100, 100, left_out_at_most)
     for side in (cache, model):
         side.cover(coverage, {KEY: FOREVER}, 0, 1)
     tickets: Dict[str, Any] = {}
@@ -62,9 +66,17 @@ def play(module: Any, order: Tuple[str, ...], ends: Tuple[str, ...], copy: bool)
             begin(name)
         elif what == "end":
             end(name, ends[int(name) - 1])
+        elif evicts:
+            other = cache.begin_read("another key", coverage)
+            cache.finish_read(other, 0, received=0.0, started=0.0, ttl=0.0, size=1)
+            assert KEY not in cache._entries
+            cache.changed("another key")
+            cache.finish_missing(cache.begin_read("another key", coverage))
+            model.of(KEY).copy = None
         else:
             assert cache.changed(KEY) == model.changed(KEY)
-        entry, known = cache.peek(KEY), model.of(KEY).copy
+        # Not peek(): what is used is not evicted.
+        entry, known = cache._entries.get(KEY), model.of(KEY).copy
         assert (entry is None) == (known is None)
         if entry is not None and known is not None:
             assert (entry.value, entry.is_fresh(0.0)) == (known.value, known.is_fresh(0.0))
@@ -76,14 +88,16 @@ def play_all(module: Any) -> int:
     count = 0
     for order in orders():
         for ends in itertools.product(ENDS, repeat=3):
-            for copy in (False, True):
+            for copy, evicts in ((False, False), (True, False), (True, True)):
+                if evicts and not set(ends) <= {"finish", "fail"}:
+                    continue
                 count += 1
                 try:
-                    play(module, order, ends, copy)
+                    play(module, order, ends, copy, evicts)
                 except AssertionError as error:
-                    raise AssertionError("order %r, ends %r, copy from before: %r" % (order, ends, copy)) from error
+                    raise AssertionError("%r, ends %r, copy %r, evicts %r" % (order, ends, copy, evicts)) from error
     return count
 
 
 def test_however_three_overlapping_reads_end_the_newest_that_may_be_kept_is_kept() -> None:
-    assert play_all(cachecopies.load()) == 105 * 64 * 2
+    assert play_all(cachecopies.load()) == 105 * (64 * 2 + 8)
