@@ -10,7 +10,8 @@ class Mutant(NamedTuple):
     """One way to break a rule.
 
     :param rule: which one, and what is done to it.
-    :param by: the test that must fail then: "enumeration" (test_cache_orders), "endings", "machine" or "schedules".
+    :param by: the test that must fail then: "enumeration" (test_cache_orders), "endings", "machine" or "schedules: " and the
+        scenario.
     :param changes: pairs of a text of cache.py and of what stands there instead.
     """
 
@@ -23,31 +24,57 @@ def _m(rule: str, by: str, *texts: str) -> Mutant:
     return Mutant(rule, by, tuple(zip(texts[::2], texts[1::2])))
 
 
+_LOCKED = "        with self._lock:\n"
+_UNLOCKED = "        if True:\n"
 _JOIN = "                        and self._may_be_stored_locked(ticket, state)\n"
 _MAY = "            ticket.generation == ticket.coverage.generation\n            and ticket.sequence > state.floor\n"
 _END_ABANDONED = "                self._settle_locked(ticket.key, state)\n        ticket.flight._end(False, None)\n\n    # --"
 _END_MISSING = "        ticket.flight._end(False, None)\n        return settled"
 _IDLE = "        if not state.reading and key not in self._entries:\n            self._states.pop(key, None)\n"
-_ENDED = "        if state.flight is not None and state.flight[0] is ticket:\n            state.flight = None\n        return state"
+_ENDED = (
+    "        if state.flight is not None and state.flight[0] is ticket:\n"
+    "            state.flight = None\n"
+    "        return state"
+)
 
 MUTANTS = (
-    _m("1: who waits for a read that succeeded is not released", "schedules", "        ticket.flight._end(True, value)\n", ""),
+    _m(
+        "1: who waits for a read that succeeded is not released",
+        "schedules: two readers and a change",
+        "        ticket.flight._end(True, value)\n",
+        "",
+    ),
     _m(
         "1: who waits for a read that failed is not released",
-        "schedules",
+        "schedules: a leader that fails",
         _END_ABANDONED,
         _END_ABANDONED.replace("        ticket.flight._end(False, None)\n", ""),
     ),
     _m("1: who waits for what is missing is not released", "machine", _END_MISSING, "        return settled"),
-    _m("1: a failure is told as a success", "machine", _END_ABANDONED, _END_ABANDONED.replace("(False", "(True")),
-    _m("1: a read that has ended can still be joined", "schedules", _ENDED, "        return state"),
+    _m(
+        "1: a failure is told as a success",
+        "schedules: a leader that fails",
+        _END_ABANDONED,
+        _END_ABANDONED.replace("(False", "(True"),
+    ),
+    _m(
+        "1: a read that has ended can still be joined",
+        "schedules: a leader that fails beside an old copy",
+        _ENDED,
+        "        return state",
+    ),
     _m(
         "1: a read that lasts too long is joined again",
-        "machine",
+        "schedules: a waiter without patience",
         "state.flight[1] is flight:\n                state.flight = None",
         "state.flight[1] is flight:\n                pass",
     ),
-    _m("2: an old generation is not refused", "schedules", _MAY, _MAY.split("\n", 1)[1].replace("and ", "")),
+    _m(
+        "2: an old generation is not refused",
+        "schedules: a gap during reads",
+        _MAY,
+        _MAY.split("\n", 1)[1].replace("and ", ""),
+    ),
     _m("2: what is below the floor is not refused", "enumeration", _MAY, _MAY.split("\n")[0] + "\n"),
     _m(
         "2: what is older than the stored entry replaces it",
@@ -59,20 +86,25 @@ MUTANTS = (
     ),
     _m(
         "2: the order of the reads is forgotten with the entry",
-        "machine",
+        "endings",
         "                self._forget_idle_locked(old, self._states[old])\n",
         "                self._states[old].stored = 0\n                self._forget_idle_locked(old, self._states[old])\n",
     ),
     _m(
         "2: who waits for a read that is refused gets nothing",
-        "machine",
+        "schedules: two readers and a change",
         "        ticket.flight._end(True, value)\n",
         "        ticket.flight._end(not stored.refused, value)\n",
     ),
-    _m("3: a change does not raise the floor", "enumeration", "        state.floor = self._sequence\n", ""),
+    _m(
+        "3: a change does not raise the floor",
+        "schedules: a refresh and two changes",
+        "        state.floor = self._sequence\n",
+        "",
+    ),
     _m(
         "3: a change does not make the entry stale",
-        "enumeration",
+        "machine",
         "        if entry is not None and entry.generation != -1:\n",
         "        if False:\n",
     ),
@@ -90,17 +122,27 @@ MUTANTS = (
     ),
     _m("3: what is known of a key is never forgotten", "endings", _IDLE, "        pass\n"),
     _m("4: a read that is out of date already is joined", "enumeration", _JOIN, ""),
-    _m("4: no read is ever joined", "schedules", "                        return flight\n", "                        pass\n"),
-    _m("4: a refresh is answered by what is there, or joins", "machine", "            if not refresh:\n", "            if True:\n"),
+    _m(
+        "4: no read is ever joined",
+        "schedules: a leader that fails",
+        "                        return flight\n",
+        "                        pass\n",
+    ),
+    _m(
+        "4: a refresh is answered by what is there, or joins",
+        "machine",
+        "            if not refresh:\n",
+        "            if True:\n",
+    ),
     _m(
         "4: a read of a key that is never fresh is joined",
-        "enumeration",
+        "machine",
         "                        and (ticket.lease is not None or (entry is not None and entry.hinted))\n",
         "",
     ),
     _m(
         "4: a read that nobody keeps current is joined by another client",
-        "machine",
+        "schedules: two clients that only have a hint",
         "                        (ticket.coverage is coverage or ticket.lease is not None)\n                        and ",
         "                        ",
     ),
@@ -110,7 +152,7 @@ MUTANTS = (
         "                if keep and newer:\n                    state.stored",
         "                if keep and newer and allowed:\n                    state.stored",
     ),
-    _m("5: a refused value is kept as fresh", "enumeration", "ticket.generation if allowed else -1", "ticket.generation"),
+    _m("5: a refused value is kept as fresh", "endings", "ticket.generation if allowed else -1", "ticket.generation"),
     _m(
         "5: a refused value does not wait for a later read",
         "enumeration",
@@ -119,19 +161,19 @@ MUTANTS = (
     ),
     _m(
         "5: refused values wait for later reads for ever",
-        "machine",
+        "endings",
         "        return state.left_out < _LEFT_OUT_AT_MOST and any(",
         "        return any(",
     ),
     _m(
         "5: it is not in a row that they are counted",
-        "machine",
+        "endings",
         "                        state.left_out = 0\n                        state.spare = None\n",
         "                        state.spare = None\n",
     ),
     _m(
         "5: what was set aside is lost when the later read fails",
-        "schedules",
+        "schedules: what is set aside",
         "            if spare is not None and spare.sequence > state.void:\n",
         "            if False:\n",
     ),
@@ -145,15 +187,30 @@ MUTANTS = (
         "                        state.spare = None\n",
     ),
     _m("5: what was set aside is kept although it is gone", "endings", " and spare.sequence > state.void:", ":"),
-    _m("6: a gap does not move the generation", "machine", "                coverage.generation = generation\n", ""),
+    _m(
+        "6: a gap does not move the generation",
+        "schedules: looks during a gap",
+        "                coverage.generation = generation\n",
+        "",
+    ),
     _m(
         "6: an entry of an old generation is fresh",
-        "schedules",
+        "schedules: looks during a gap",
         "now < self.fresh_until and self.generation == self.coverage.generation",
         "now < self.fresh_until and self.generation != -1",
     ),
-    _m("6: an older word about the coverage is taken", "schedules", "            if version <= coverage.version:\n", "            if False:\n"),
-    _m("6: what comes under a lease stays fresh", "schedules", "                if key not in before:\n", "                if False:\n"),
+    _m(
+        "6: an older word about the coverage is taken",
+        "schedules: covers that overtake",
+        "            if version <= coverage.version:\n",
+        "            if False:\n",
+    ),
+    _m(
+        "6: what comes under a lease stays fresh",
+        "schedules: a cover that begins",
+        "                if key not in before:\n",
+        "                if False:\n",
+    ),
     _m(
         "6: what loses its lease stays fresh",
         "machine",
@@ -174,7 +231,7 @@ MUTANTS = (
     ),
     _m(
         "6: reads that wait for their answer when everything is forgotten are stored",
-        "machine",
+        "schedules: forgetting all",
         "    def _reset_locked(self) -> None:\n        self._states = {}\n",
         "    def _reset_locked(self) -> None:\n",
     ),
@@ -186,21 +243,63 @@ MUTANTS = (
     ),
     _m("7: an entry does not age", "machine", "now < self.fresh_until and self.gen", "self.gen"),
     _m(
+        "7: a hit takes the lock",
+        "schedules: looks without a lock",
+        "        entry = self._entries.get(key)\n        if entry is not None and not entry.used:\n",
+        "        with self._lock:\n"
+        "            entry = self._entries.get(key)\n"
+        "        if entry is not None and not entry.used:\n",
+    ),
+    _m(
         "7: changes are noted without the lock",
-        "schedules",
+        "schedules: a change beside a refresh",
         "        with self._lock:\n            return self._changed_locked(key)",
         "        return self._changed_locked(key)",
     ),
     _m(
-        "7: reads end without the lock",
-        "schedules",
+        "7: reads fail without the lock",
+        "schedules: a read that fails beside one that does not",
         "        with self._lock:\n            state = self._ended_locked(ticket)\n            if state is not None:\n"
         "                self._settle_locked(ticket.key, state)\n",
         "        state = self._ended_locked(ticket)\n        if state is not None:\n"
         "            self._settle_locked(ticket.key, state)\n",
     ),
-    _m("7: entries are not counted", "machine", "        while len(self._store) > self.max_entries:\n", "        while False:\n"),
-    _m("7: what is larger than the cache is taken", "machine", "        if entry.size > self.max_bytes or self.", "        if self."),
+    _m(
+        "7: reads begin without the lock",
+        "schedules: a read beside one that finds nothing",
+        _LOCKED + "            entry = self._entries.get(key)\n            if not refresh:\n",
+        _UNLOCKED + "            entry = self._entries.get(key)\n            if not refresh:\n",
+    ),
+    _m(
+        "7: reads end without the lock",
+        "schedules: reads at once",
+        _LOCKED + "            state = self._ended_locked(ticket)\n            if state is None:\n",
+        _UNLOCKED + "            state = self._ended_locked(ticket)\n            if state is None:\n",
+    ),
+    _m(
+        "7: what is gone is noted without the lock",
+        "schedules: a read beside one that finds nothing",
+        _LOCKED + "            state = self._ended_locked(ticket)\n            settled = False\n",
+        _UNLOCKED + "            state = self._ended_locked(ticket)\n            settled = False\n",
+    ),
+    _m(
+        "7: coverage changes without the lock",
+        "schedules: a cover beside a read",
+        _LOCKED + "            if version <= coverage.version:\n",
+        _UNLOCKED + "            if version <= coverage.version:\n",
+    ),
+    _m(
+        "7: entries are not counted",
+        "schedules: room for one",
+        "        while len(self._store) > self.max_entries:\n",
+        "        while False:\n",
+    ),
+    _m(
+        "7: what is larger than the cache is taken",
+        "machine",
+        "        if entry.size > self.max_bytes or self.",
+        "        if self.",
+    ),
     _m(
         "7: what was evicted can still be seen",
         "machine",
@@ -211,13 +310,18 @@ MUTANTS = (
         "8: keys are looked into, and the principal is lost",
         "machine",
         "        with self._lock:\n            entry = self._entries.get(key)\n            if not refresh:\n",
-        "        key = (None,) + key[1:]  # type: ignore\n"
+        "        key = (None,) + key[1:]\n"
         "        with self._lock:\n            entry = self._entries.get(key)\n            if not refresh:\n",
     ),
-    _m("8: what must not be stored is", "endings", "                if keep and newer:\n", "                if newer:\n"),
+    _m(
+        "8: what must not be stored is",
+        "endings",
+        "                if keep and newer:\n",
+        "                if newer:\n",
+    ),
     _m(
         "what is gone is still shown",
-        "schedules",
+        "schedules: a resource that vanishes",
         "                if entry is not None and entry.sequence < ticket.sequence:\n",
         "                if False:\n",
     ),
@@ -236,7 +340,8 @@ MUTANTS = (
     _m(
         "what is gone comes back as fresh",
         "endings",
-        "                state.floor = max(state.floor, ticket.sequence)\n                state.void = max(state.void, ticket.sequence)\n",
+        "                state.floor = max(state.floor, ticket.sequence)\n"
+        "                state.void = max(state.void, ticket.sequence)\n",
         "",
     ),
 )

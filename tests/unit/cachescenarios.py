@@ -195,7 +195,10 @@ class World:
         self._told(None, self.cache.clear)
 
     def peek(self, key: str = "a") -> None:
+        me = self.scheduler.current
+        before = 0 if me is None else me.locks_taken
         (entry, fresh), span = self._span(lambda: self._peek(key))
+        assert me is None or me.locks_taken == before, "a look took a lock"
         if entry is not None:
             self._look(key, entry.value, span, fresh)
 
@@ -339,6 +342,7 @@ def _what_is_set_aside(module: Any, scheduler: Scheduler) -> Tuple[World, Thread
 
 def _a_cover_that_begins(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
     w = World(module, scheduler, leased=False)
+    w.ttl = 1.0
     return w, (_in_turn(w.read, w.peek), w.cover, w.change)
 
 
@@ -383,6 +387,34 @@ def _a_read_that_fails_beside_one_that_does_not(module: Any, scheduler: Schedule
     return w, (lambda: w.read(refresh=True), lambda: w.read(refresh=True, how="fail"))
 
 
+def _a_change_beside_a_refresh(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.copy()
+    w.fine()
+    return w, (_in_turn(lambda: w.read(refresh=True), w.peek), w.change)
+
+
+def _reads_at_once(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.fine()
+    return w, (lambda: w.read(refresh=True), _in_turn(lambda: w.read(refresh=True), w.peek))
+
+
+def _a_read_beside_one_that_finds_nothing(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.copy()
+    w.fine()
+    return w, (lambda: w.read(refresh=True, how="missing"), _in_turn(lambda: w.read(refresh=True), w.peek))
+
+
+def _a_cover_beside_a_read(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler, leased=False)
+    w.ttl = 1.0
+    w.copy()
+    w.fine()
+    return w, (w.cover, _in_turn(lambda: w.read(refresh=True), w.peek))
+
+
 SCENARIOS = (
     Scenario("two readers and a change", _two_readers_and_a_change),
     Scenario("a refresh and two changes", _a_refresh_and_two_changes),
@@ -401,6 +433,10 @@ SCENARIOS = (
     Scenario("looks without a lock", _looks_without_a_lock, fine=True),
     Scenario("looks during a gap", _looks_during_a_gap, fine=True),
     Scenario("a read that fails beside one that does not", _a_read_that_fails_beside_one_that_does_not, fine=True),
+    Scenario("a change beside a refresh", _a_change_beside_a_refresh, fine=True),
+    Scenario("reads at once", _reads_at_once, fine=True),
+    Scenario("a read beside one that finds nothing", _a_read_beside_one_that_finds_nothing, fine=True),
+    Scenario("a cover beside a read", _a_cover_beside_a_read, fine=True),
 )
 
 

@@ -37,6 +37,7 @@ class _Worker(threading.Thread):
         self.ended = True
         self.ready: Callable[[], bool] = _always
         self.timed = False
+        self.locks_taken = 0
 
     def run(self) -> None:
         while True:
@@ -166,6 +167,8 @@ class Lock:
         self._scheduler.point(lambda: not self._held)
         assert not self._held
         self._held = True
+        if self._scheduler.current is not None:
+            self._scheduler.current.locks_taken += 1
 
     def __exit__(self, *_: Any) -> None:
         self._held = False

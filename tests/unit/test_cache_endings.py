@@ -101,3 +101,33 @@ def play_all(module: Any) -> int:
 
 def test_however_three_overlapping_reads_end_the_newest_that_may_be_kept_is_kept() -> None:
     assert play_all(cachecopies.load()) == 105 * (64 * 2 + 8)
+
+
+def count_twice(module: Any) -> None:
+    """One refused value at most is left to a later read; then one is stored; then it is one again."""
+    module._LEFT_OUT_AT_MOST = 1
+    cache, coverage = module.ResourceCache(clock=lambda: 0.0), module.Coverage()
+    cache.cover(coverage, {KEY: FOREVER}, 0, 1)
+
+    def begin() -> Any:
+        return cache.begin_read(KEY, coverage, refresh=True)
+
+    def end(ticket: Any, value: str) -> Tuple[bool, bool]:
+        stored = cache.finish_read(ticket, value, received=0.0, started=0.0, ttl=0.0, size=1)
+        return stored.fresh, stored.kept
+
+    first, second = begin(), begin()
+    cache.changed(KEY)
+    third = begin()
+    assert end(first, "first") == (False, False), "it must be left to the later ones"
+    assert end(third, "third") == (True, True)
+    fourth, fifth = begin(), begin()
+    cache.changed(KEY)
+    assert end(fourth, "fourth") == (False, False), "it must be left to the fifth, since the third was stored"
+    assert end(second, "second") == (False, False)
+    cache.abandon_read(fifth)
+    assert cache.peek(KEY).value == "fourth"
+
+
+def test_refused_values_in_a_row_are_counted_anew_after_one_that_was_stored() -> None:
+    count_twice(cachecopies.load())
