@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import pathlib
 import pickle
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, get_type_hints
 
 from mcp_sync import results
 from mcp_sync._deadline import monotonic
@@ -34,6 +34,27 @@ def corpus(kind: str) -> List[Tuple[str, bytes]]:
             data = data.decode("unicode_escape").encode("latin-1")
         kept.append((path.name, data))
     return kept
+
+
+#: What is put in the place of each part of what is kept, in turn.
+WRONG: Tuple[Any, ...] = (None, True, 0, -1, 0.5, 1e15, 10**400, float("inf"), float("nan"), [], [[None]], {}, {"uri": 1})
+WRONG += ("", "x", "\ud800", "2026-02-30T25:61:61+99:99", "=", "docs://a")
+
+
+def spoilt_everywhere(value: Any) -> Iterator[Any]:
+    """Yield a value with each of its parts replaced by everything that is wrong there, and with each part left out."""
+    for wrong in WRONG:
+        yield wrong
+    if isinstance(value, dict):
+        for name in value:
+            yield {other: inner for other, inner in value.items() if other != name}
+            for inner in spoilt_everywhere(value[name]):
+                yield {**value, name: inner}
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield value[:at] + value[at + 1 :]
+            for inner in spoilt_everywhere(part):
+                yield value[:at] + [inner] + value[at + 1 :]
 
 
 # -- event streams -----------------------------------------------------------------------------------------------------
@@ -116,6 +137,11 @@ def read_message(data: Any) -> List[Any]:
     except ProtocolError as error:
         return [shown(error)]
     assert isinstance(message, (Response, Notification, Request)), message
+    # Whatever was read can be shown, copied and sent again: it is not too deep for that.
+    assert repr(copy.deepcopy(message)) == repr(message)
+    tried(lambda: encode({"again": message[1:]}))
+    if not isinstance(message, Response):
+        assert isinstance(message.method, str) and isinstance(message.params, dict), message
     made: List[Any] = [message]
     for read in (
         lambda: _MODERN.notice(REQUEST_ID, message),
@@ -210,6 +236,16 @@ def read_result(kind: str, raw: Any) -> Any:
     return result
 
 
+_PLAIN: Dict[Any, Tuple[type, ...]] = {
+    str: (str,),
+    Optional[str]: (str, type(None)),
+    bool: (bool,),
+    Optional[int]: (int, type(None)),
+    Dict[str, Any]: (dict,),
+    Tuple[str, ...]: (tuple,),
+}
+
+
 def look_at(thing: Any, depth: int = 6) -> None:
     """Ask a value for everything that it has: fields and properties, and of these again."""
     repr(thing)
@@ -219,6 +255,10 @@ def look_at(thing: Any, depth: int = 6) -> None:
         for inner in thing:
             look_at(inner, depth - 1)
     elif dataclasses.is_dataclass(thing):
+        hints = get_type_hints(type(thing))
+        for field in dataclasses.fields(thing):
+            wanted = _PLAIN.get(hints[field.name])
+            assert wanted is None or isinstance(getattr(thing, field.name), wanted), (thing, field.name)
         # What computes with other packages, and says so, is not asked for.
         for name in dir(type(thing)):
             if not name.startswith("_") and name not in ("variables", "clock", "raw", "SHAPE"):

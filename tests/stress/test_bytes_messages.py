@@ -11,7 +11,7 @@ from mcp_sync.errors import ProtocolError
 from mcp_sync.jsonrpc import decode, encode, parse
 
 from .grammar import VALUES, messages
-from .reading import corpus, read_message, tried
+from .reading import corpus, read_message, spoilt_everywhere, tried
 
 KEPT = corpus("messages")
 
@@ -20,6 +20,12 @@ KEPT = corpus("messages")
 def test_what_is_kept_is_read_or_refused(name: str, data: bytes) -> None:
     read_message(data)
     read_message(data.decode("utf-8"))
+
+
+@pytest.mark.parametrize("name, data", [kept for kept in KEPT if kept[0].endswith(".json")])
+def test_what_is_kept_is_read_or_refused_whichever_part_of_it_is_wrong(name: str, data: bytes) -> None:
+    for spoilt in spoilt_everywhere(json.loads(data.decode("utf-8"))):
+        read_message(json.dumps(spoilt))
 
 
 @given(st.one_of(messages(), VALUES))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from .grammar import VALUES, results
-from .reading import RESULTS, corpus, read_result
+from .reading import RESULTS, corpus, read_result, spoilt_everywhere
 
 KEPT = corpus("results")
 
@@ -19,6 +19,12 @@ def test_what_is_kept_is_read_where_it_belongs_and_does_no_harm_elsewhere(name: 
     read = read_result(kind, json.loads(data.decode("utf-8")))
     if name == kind + ".json":
         assert not isinstance(read, str), read
+
+
+@pytest.mark.parametrize("kind", sorted(RESULTS))
+def test_what_is_kept_is_read_or_refused_whichever_part_of_it_is_wrong(kind: str) -> None:
+    for spoilt in spoilt_everywhere(json.loads(dict(KEPT)[kind + ".json"].decode("utf-8"))):
+        read_result(kind, spoilt)
 
 
 @given(results())
