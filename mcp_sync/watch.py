@@ -225,9 +225,18 @@ class Watch:
     @property
     def is_current(self) -> bool:
         """Whether everything watched has been read, and nothing says that any of it is out of date."""
-        with self._lock:
-            known = dict(self._known)
-        return all(self._is_current(query, known.get(query)) for query in self.queries)
+        return self._first_not_current(0) is None
+
+    def _first_not_current(self, start: int) -> Optional[int]:
+        """Return the place of a query that is not current, or None; look at the one at ``start`` first, and then around."""
+        for number in range(start, start + len(self.queries)):
+            place = number % len(self.queries)
+            query = self.queries[place]
+            with self._lock:
+                known = self._known.get(query)
+            if not self._is_current(query, known):
+                return place
+        return None
 
     def wait_until_current(self, timeout: Optional[float] = 30.0) -> None:
         """Wait until :attr:`is_current`.
@@ -236,7 +245,25 @@ class Watch:
         :raises RequestTimeout: if it takes longer; the message says what is missing and why, as far as is known.
         :raises ClientClosed: if the watch is closed.
         """
-        self._wait(lambda: self.is_current, timeout, self._why_not_current, self._hurry)
+        place = 0
+
+        def reached() -> bool:
+            # Of thousands, the one that was not current is looked at first, and mostly it alone.
+            nonlocal place
+            found = self._first_not_current(place)
+            place = place if found is None else found
+            return found is None
+
+        looked = Deadline(0.0)
+
+        def hurry() -> None:
+            # This looks at all of them, so not after each that was read.
+            nonlocal looked
+            if looked.expired:
+                looked = Deadline(1.0)
+                self._hurry()
+
+        self._wait(reached, timeout, self._why_not_current, hurry)
 
     def wait_for_state(self, state: State, timeout: Optional[float] = 30.0) -> None:
         """Wait until ``status.state`` is ``state``.

@@ -208,8 +208,8 @@ MUTANTS = (
     _m(
         "6: what comes under a lease stays fresh",
         "schedules: a cover that begins",
-        "                if key not in before:\n",
-        "                if False:\n",
+        "            for key in leases.keys() - before.keys():\n",
+        "            for key in ():\n",
     ),
     _m(
         "6: what loses its lease stays fresh",
