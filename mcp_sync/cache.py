@@ -9,8 +9,8 @@ The contract, which ``tests/unit/test_cache_orders.py`` proves over every order 
    the stored entry. Callers that were already waiting for that read still receive its value: it was current as far as anyone
    knew when they asked.
 3. :meth:`ResourceCache.changed` raises the floor and makes the entry stale; the value stays for callers that accept old
-   data. Floors of keys with neither an entry nor a read in flight are not kept, so nothing grows with the number of keys
-   that somebody names.
+   data. Floors are kept only of keys with a read in flight (what begins later is above them), so nothing grows with the
+   number of keys that somebody names.
 4. A second caller joins a read only while that read could still be stored, and only for a key that can be fresh at all: of
    a key that never is, two callers are two reads. A refresh never joins a read that began before it.
 5. A refused value that is newer than the stored one replaces it *as stale*: under constant change the old copy still moves
@@ -133,24 +133,24 @@ class Flight(Generic[V]):
 
 
 class _KeyState:
-    """What is known of a key that has an entry or a read in flight."""
+    """What is known of a key with a read in flight. Reads that begin when there is none are later than all that was known."""
 
     __slots__ = ("floor", "void", "stored", "reading", "flight", "left_out", "spare")
 
     def __init__(self) -> None:
         self.floor = 0  # reads up to this sequence are not fresh any more
         self.void = 0  # reads up to this sequence may not even be kept as old copies
-        self.stored = 0  # the sequence of the newest read that was stored or is the spare, even if it was evicted since
+        self.stored = 0  # the newest of these reads that was stored or is the spare, even if it was evicted since
         self.reading: Tuple[int, ...] = ()  # the sequences of the tickets that are out
         self.left_out = 0  # refused values in a row that were not kept, in favour of a later read
         self.spare: Optional[Entry[Any]] = None  # the newest of them, for the case that the later read brings nothing
         self.flight: Optional[Tuple[Ticket, Flight[Any]]] = None  # the newest, if it may still be joined
 
 
-class _Store(cachetools.LRUCache):  # type: ignore[type-arg]  # not generic at run time on the oldest versions
+class _Store(cachetools.Cache):  # type: ignore[type-arg]  # not generic at run time on the oldest versions
     """Least recently used first, where being used is only noted by a hit and honoured at eviction (a second chance).
 
-    A true LRU reorders at each hit and would need the lock there.
+    A true LRU reorders at each hit and would need the lock there. This one evicts in the order in which entries were stored.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -347,7 +347,7 @@ class ResourceCache(Generic[V]):
             for key in () if before.items() <= leases.items() else before:
                 if leases.get(key) != before[key]:
                     entry = self._entries.get(key)
-                    if entry is None or entry.coverage is coverage or self._states[key].reading:
+                    if entry is None or entry.coverage is coverage or key in self._states:
                         self._changed_locked(key)
             for key in leases.keys() - before.keys():
                 self._changed_locked(key)
@@ -373,10 +373,8 @@ class ResourceCache(Generic[V]):
             assert set(self._store) == set(self._entries), "the two views hold different keys"
             assert all(cachetools.Cache.__getitem__(self._store, k) is e for k, e in self._entries.items())
             assert self._store.currsize <= self.max_bytes and len(self._entries) <= self.max_entries
-            idle: Set[Key] = {k for k, s in self._states.items() if not s.reading and k not in self._entries}
-            assert not idle, "states are kept of keys that nobody reads or holds: %r" % idle
-            aside: Set[Key] = {k for k, s in self._states.items() if s.spare is not None and not s.reading}
-            assert not aside, "copies are set aside that no read in progress can replace: %r" % aside
+            idle: Set[Key] = {k for k, s in self._states.items() if not s.reading}
+            assert not idle, "states are kept of keys that nobody reads: %r" % idle
 
     # -- with the lock held ----------------------------------------------------------------------------------------------
 
@@ -390,13 +388,12 @@ class ResourceCache(Generic[V]):
     def _changed_locked(self, key: Key) -> bool:
         self._sequence += 1
         state = self._states.get(key)
-        if state is None:
-            return False
-        state.floor = self._sequence
+        if state is not None:
+            state.floor = self._sequence
         entry = self._entries.get(key)
         if entry is not None and entry.generation != -1:
             self._replace_locked(key, entry.as_stale())
-        return True
+        return state is not None or entry is not None
 
     def _ended_locked(self, ticket: Ticket) -> Optional[_KeyState]:
         state = self._states.get(ticket.key)
@@ -411,19 +408,19 @@ class ResourceCache(Generic[V]):
         return state.left_out < _LEFT_OUT_AT_MOST and any(sequence > ticket.sequence for sequence in state.reading)
 
     def _settle_locked(self, key: Key, state: _KeyState) -> None:
-        """Keep of a key, one read of which has ended, only what is needed."""
+        """Forget what was known of a key, if its last read has ended."""
         if not state.reading:
-            spare, state.spare, state.left_out = state.spare, None, 0
-            if spare is not None and spare.sequence > state.void:
+            del self._states[key]
+            if state.spare is not None and state.spare.sequence > state.void:
                 # It was left to a later read to bring something newer, and there is none any more.
-                self._put_locked(key, spare)
-        self._forget_idle_locked(key, state)
+                self._put_locked(key, state.spare)
 
     def _put_locked(self, key: Key, entry: Entry[V]) -> bool:
         if entry.size > self.max_bytes or self.max_entries < 1:
             # Larger than the whole cache. What was there is older than this, so it must not stay as the newest.
             self._drop_locked(key)
             return False
+        self._store.pop(key, None)  # what is stored anew is the last to be evicted
         self._store[key] = entry
         while len(self._store) > self.max_entries:
             self._store.popitem()
@@ -431,8 +428,8 @@ class ResourceCache(Generic[V]):
         evicted, self._store.evicted = self._store.evicted, []
         for old in evicted:
             # The key that is being stored can have been evicted on the way, and be there again.
-            if old not in self._store and self._entries.pop(old, None) is not None:
-                self._forget_idle_locked(old, self._states[old])
+            if old not in self._store:
+                self._entries.pop(old, None)
         return key in self._entries
 
     def _replace_locked(self, key: Key, entry: Entry[V]) -> None:
@@ -443,10 +440,6 @@ class ResourceCache(Generic[V]):
     def _drop_locked(self, key: Key) -> None:
         if self._entries.pop(key, None) is not None:
             del self._store[key]
-
-    def _forget_idle_locked(self, key: Key, state: _KeyState) -> None:
-        if not state.reading and key not in self._entries:
-            self._states.pop(key, None)
 
     def _reset_locked(self) -> None:
         self._states = {}
@@ -463,6 +456,4 @@ class ResourceCache(Generic[V]):
         old: List[Tuple[Key, Entry[V]]] = list(self._entries.items())
         self._reset_locked()
         for key, entry in old:
-            self._states[key] = _KeyState()
-            self._states[key].stored = entry.sequence
             self._put_locked(key, entry.as_stale())

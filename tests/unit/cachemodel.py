@@ -76,8 +76,8 @@ class Model:
         return {key: known.copy for key, known in self.known.items() if known.copy is not None}
 
     def busy(self) -> List[Key]:
-        """Return the keys that a cache may know something of."""
-        return [key for key, known in self.known.items() if known.reading or known.copy is not None]
+        """Return the keys that a cache may know something of, beside their entries."""
+        return [key for key, known in self.known.items() if known.reading]
 
     # -- reading ---------------------------------------------------------------------------------------------------------
 
