@@ -136,6 +136,8 @@ class Reads:
         self.principal = principal
         self.share_public = share_public
         self.coverage = Coverage()
+        #: What is watched, and the key of each: there may be thousands, so they are the same wherever they are kept.
+        self.watched: Dict[Query, Hashable] = {}
         self._default_ttl = default_ttl
         self._clock = clock
         self._told_of: "Set[Tuple[Query, LeftOut]]" = set()
@@ -146,7 +148,8 @@ class Reads:
 
     def key(self, query: Query) -> Hashable:
         """Return the key of this principal's copy."""
-        return (self.principal, query.method, query.uri)
+        key = self.watched.get(query)
+        return (self.principal, query.method, query.uri) if key is None else key
 
     def keys(self, query: Query) -> Tuple[Hashable, ...]:
         """Return the keys of all copies that a notice about ``query`` concerns."""

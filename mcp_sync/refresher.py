@@ -30,6 +30,9 @@ _QUIET = 0.1
 #: How long the schedule is not looked at, at most, in seconds.
 _LOOK_AGAIN = 30.0
 
+# One of each: there may be thousands of tasks.
+_NEVER, _LONG_AGO = float("inf"), float("-inf")
+
 Failed = Callable[[Query, MCPSyncError], None]
 Done = Callable[[Query], None]
 
@@ -54,13 +57,13 @@ class _Task:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.due: Optional[float] = None
-        self.renew_at = float("inf")  # from when on a read has to be a new one, even if the copy is fresh
+        self.renew_at = _NEVER  # from when on a read has to be a new one, even if the copy is fresh
         self.asked = False  # whether somebody wants it read, for another reason than its copy's age
         self.running = False
         self.again = False  # whether it became due while it was running
-        self.not_before = float("-inf")  # the throttle
+        self.not_before = _LONG_AGO  # the throttle
         self.pace = 1.0  # how many throttles may pass while it changes without pause
-        self.noticed = float("-inf")  # when it was last said to have changed
+        self.noticed = _LONG_AGO  # when it was last said to have changed
         self.backoff: Optional[Backoff] = None
         self.dropped = False
 
@@ -187,7 +190,7 @@ class Refresher:
         for task in self._tasks.values():
             task.running = task.again = task.asked = False
             task.due = None
-            task.renew_at = float("inf")
+            task.renew_at = _NEVER
 
     def _start(self, worker: Optional[Worker]) -> None:
         if worker is None:
@@ -253,7 +256,7 @@ class Refresher:
         """Begin to read a task that is due; return whether it has to be a new read even if the copy is fresh."""
         now = self._clock()
         refresh = now >= task.renew_at
-        task.renew_at, task.running, task.asked = float("inf"), True, False
+        task.renew_at, task.running, task.asked = _NEVER, True, False
         # What changes again as soon as it may be read again is read less and less often.
         busy = now < task.not_before + self._throttle * task.pace
         task.pace = min(2.0 * task.pace, _SLOWEST_PACE) if busy else 1.0
@@ -340,5 +343,5 @@ class Refresher:
             if again:
                 self._schedule_locked(task, max(now, task.not_before))
             elif wait is not None and bounded(wait) is not None:
-                task.renew_at = now + wait
-                self._schedule_locked(task, now + wait)
+                task.renew_at = moment = now + wait
+                self._schedule_locked(task, moment)

@@ -82,9 +82,9 @@ class Upkeep(Sink, Keeper):
         self._lock = threading.Lock()
         self._watches: Tuple[Watch, ...] = ()
         self._wanted = SubscriptionFilter()
-        # The same, each with how many watches want it, and the keys of its copies: thousands of watches may come one by one.
-        self._watching: Counter[Query] = collections.Counter()
-        self._keys: Dict[Query, Tuple[Hashable, ...]] = {}
+        # The same: thousands of watches may come one by one. And how many more watches than one want each, if any do.
+        self._watching = reads.watched
+        self._more: Counter[Query] = collections.Counter()
         self._registration = 0  # counts what is wanted
         self._between = False  # nothing was wanted, and the reader has not been heard since
         self._order = 0
@@ -355,9 +355,9 @@ class Upkeep(Sink, Keeper):
             self._asked, self._covered = asked, covered
             self._last_error = None
             self._matcher = None
-            leases, keys = self._leases_locked(), list(self._keys.items())
+            leases, keys = self._leases_locked(), list(self._watching.items())
         self._publish()
-        self._refresher.soon([query for query, (key, *_) in keys if before.get(key) != leases.get(key)])
+        self._refresher.soon([query for query, key in keys if before.get(key) != leases.get(key)])
         self._tell_status()
 
     def noticed(self, notice: Notice) -> None:
@@ -495,11 +495,14 @@ class Upkeep(Sink, Keeper):
         self._registration += 1
         self._matcher = None
         for query in watch.queries:
-            self._watching[query] += more
-            if not self._watching[query]:
-                del self._watching[query], self._keys[query]
-            elif query not in self._keys:
-                self._keys[query] = self._reads.keys(query)
+            if more > 0 and query not in self._watching:
+                self._watching[query] = self._reads.key(query)
+            elif more > 0 or query in self._more:
+                self._more[query] += more
+                if not self._more[query]:
+                    del self._more[query]
+            else:
+                del self._watching[query]
         moved = frozenset(uri for uri in watch.uris if (read_query(uri) in self._watching) is (more > 0))
         before = self._wanted.resource_subscriptions
         uris = before | moved if more > 0 else before - moved
@@ -514,10 +517,10 @@ class Upkeep(Sink, Keeper):
         if self._closed or self._between or self._state not in (State.LIVE, State.POLLING):
             return {}
         if self._state is State.POLLING:
-            return {key: self._polled for keys in self._keys.values() for key in keys}
+            return {key: self._polled for query in self._watching for key in self._reads.keys(query)}
         asked, covered = self._asked.resource_subscriptions, self._covered.resource_subscriptions
         leases: Dict[Hashable, Lease] = {}
-        for query, keys in self._keys.items():
+        for query in self._watching:
             name = query.uri
             if name is None:
                 name = _LIST_NAMES[query]
@@ -525,7 +528,7 @@ class Upkeep(Sink, Keeper):
             else:
                 asked_for, listened = name in asked, name in covered
             if asked_for:  # what is wanted since the stream was opened is not; a wider one is on its way
-                for key in keys:
+                for key in self._reads.keys(query):
                     leases[key] = self._listened if listened else self._polled
         return leases
 

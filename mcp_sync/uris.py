@@ -5,7 +5,7 @@ or name a part of it. URIs are sent untouched; only this comparison looks at wha
 """
 
 import re
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 from urllib.parse import quote, unquote
 
 __all__ = ["Matcher", "canonical", "parents"]
@@ -116,10 +116,17 @@ class Matcher:
     _REMEMBERED_LENGTH = 2000
 
     def __init__(self, watched: Iterable[str] = ()) -> None:
-        self._by_canonical: Dict[str, List[str]] = {}
+        # There may be thousands, and most are spelled canonically: of these nothing more than the text itself is kept.
+        self._canonical: Set[str] = set()
+        self._otherwise: Dict[str, List[str]] = {}
+        self._longest = 0
         for uri in watched:
-            self._by_canonical.setdefault(canonical(uri), []).append(uri)
-        self._longest = max(map(len, self._by_canonical), default=0)
+            spelled = canonical(uri)
+            self._longest = max(self._longest, len(spelled))
+            if spelled == uri:
+                self._canonical.add(uri)
+            else:
+                self._otherwise.setdefault(spelled, []).append(uri)
         self._answers: Dict[str, Tuple[str, ...]] = {}
 
     def concerned(self, named: str) -> Tuple[str, ...]:
@@ -127,9 +134,11 @@ class Matcher:
         answer = self._answers.get(named)
         if answer is None:
             spelled = canonical(named)
-            found = list(self._by_canonical.get(spelled, ()))
-            for parent in parents(spelled, self._longest):
-                found.extend(self._by_canonical.get(parent, ()))
+            found: List[str] = []
+            for meant in (spelled, *parents(spelled, self._longest)):
+                if meant in self._canonical:
+                    found.append(meant)
+                found.extend(self._otherwise.get(meant, ()))
             answer = tuple(dict.fromkeys(found))
             # A server can name any number of URIs of any length; what is remembered of them must not grow with that.
             if len(named) <= self._REMEMBERED_LENGTH:

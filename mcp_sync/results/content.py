@@ -3,7 +3,7 @@
 import datetime
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from .._deadline import Clock
 from ..errors import ProtocolError, beginning_of
@@ -13,8 +13,35 @@ from .base import CacheableResult, bytes_of, last_modified, list_field, text_fie
 __all__ = ["BlobResourceContents", "Contents", "ReadResourceResult", "TextResourceContents", "contents_from_wire"]
 
 
+# Thousands of results are kept, most of them small, and what the server sent would be most of what they weigh. So of an ordinary
+# one only that is kept which is no field of its own anyway, and ``raw`` is put together again when somebody asks for it.
+
+# All the orders in which the fields of an ordinary text came so far.
+_orders: Dict[Tuple[str, ...], Tuple[str, ...]] = {}
+_ORDINARY = frozenset(["uri", "mimeType", "text"])
+
+# The last result without its contents, and how it is written: a server says the same of itself, and of how long it lasts, again
+# and again.
+_last_frame: Tuple[str, Dict[str, Any]] = ("", {})
+
+
+class _Assembled:
+    """A value that can put together what the server sent."""
+
+    def _assemble(self) -> Dict[str, Any]:
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:  # which would then take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Only asked for what is not there. Without a look into __dict__, which takes memory for good.
+            if name == "raw":
+                return self._assemble()
+            raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
+
+
 @dataclass(frozen=True)
-class TextResourceContents:
+class TextResourceContents(_Assembled):
     """Text that a resource holds. See the specification, server/resources: Resource Contents.
 
     :param uri: the URI of this part; a directory, say, has several.
@@ -27,6 +54,11 @@ class TextResourceContents:
     text: str
     mime_type: Optional[str] = None
     raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def _assemble(self) -> Dict[str, Any]:
+        values = {"uri": self.uri, "mimeType": self.mime_type, "text": self.text}
+        names: Tuple[str, ...] = object.__getattribute__(self, "_order")
+        return {name: values[name] for name in names}
 
     @property
     def data(self) -> bytes:
@@ -77,17 +109,25 @@ def contents_from_wire(raw: Any, asked: str) -> Optional[Contents]:
     if not isinstance(raw, dict):
         return None
     uri = text_field(raw, "uri")
+    if uri == asked or uri is None:
+        uri = asked  # not an equal one
     text = text_field(raw, "text")
     if text is not None:
-        return TextResourceContents(uri if uri is not None else asked, text, text_field(raw, "mimeType"), raw)
+        kind = text_field(raw, "mimeType")
+        part = TextResourceContents(uri, text, kind if kind is None else sys.intern(kind), raw)
+        if _ORDINARY.issuperset(raw) and all(type(value) is str for value in raw.values()):
+            order = tuple(raw)
+            object.__setattr__(part, "_order", _orders.setdefault(order, order))
+            object.__delattr__(part, "raw")
+        return part
     blob = text_field(raw, "blob")
     if blob is not None:
-        return BlobResourceContents(uri if uri is not None else asked, blob, text_field(raw, "mimeType"), raw)
+        return BlobResourceContents(uri, blob, text_field(raw, "mimeType"), raw)
     return None
 
 
 @dataclass(frozen=True)
-class ReadResourceResult(CacheableResult):
+class ReadResourceResult(_Assembled, CacheableResult):
     """The answer to ``resources/read``. See the specification, server/resources.
 
     :param uri: the URI that was asked for.
@@ -133,6 +173,10 @@ class ReadResourceResult(CacheableResult):
     def content(self) -> Any:
         return self.raw.get("contents")
 
+    def _assemble(self) -> Dict[str, Any]:
+        frame: Dict[str, Any] = object.__getattribute__(self, "_frame")
+        return {**frame, "contents": [part.raw for part in self.contents]}
+
     @classmethod
     def from_wire(
         cls,
@@ -148,13 +192,12 @@ class ReadResourceResult(CacheableResult):
 
         :raises ProtocolError: if there is no list of contents in it.
         """
-        list_field(raw, "contents")
-        raw = _lean(raw, uri)
-        listed = raw["contents"]
+        global _last_frame
+        listed = list_field(raw, "contents")
         contents = tuple(part for part in (contents_from_wire(item, uri) for item in listed) if part is not None)
         if listed and not contents:
             raise ProtocolError("the server sent contents of %s without text or blob: %s" % (uri, beginning_of(listed)))
-        return cls(
+        result = cls(
             raw,
             False,
             ttl_seconds(raw.get("ttlMs")),
@@ -167,36 +210,12 @@ class ReadResourceResult(CacheableResult):
             contents,
             listed_last_modified,
         )
-
-
-#: The last ``_meta`` that was seen: a server says the same of itself with every result.
-_last_meta: Dict[str, Any] = {}
-
-
-#: Fields whose values are few, and the same in thousands of results.
-_FEW = frozenset(["resultType", "cacheScope", "mimeType"])
-
-
-def _lean(raw: Dict[str, Any], uri: str) -> Dict[str, Any]:
-    """Return an equal result that shares with all others what they have in common: names of fields, a few values, ``_meta``.
-
-    For a small text these are most of what a result weighs, and thousands of them are kept.
-    """
-    global _last_meta
-
-    def shared(name: str, value: Any) -> Any:
-        if name in _FEW and type(value) is str:
-            return sys.intern(value)
-        return uri if name == "uri" and value == uri else value
-
-    lean = {sys.intern(name): shared(name, value) for name, value in raw.items()}
-    lean["contents"] = [
-        {sys.intern(name): shared(name, value) for name, value in part.items()} if isinstance(part, dict) else part
-        for part in raw["contents"]
-    ]
-    meta = raw.get("_meta")
-    if isinstance(meta, dict):
-        if meta != _last_meta:
-            _last_meta = meta
-        lean["_meta"] = _last_meta
-    return lean
+        if len(contents) == len(listed):
+            frame = {**raw, "contents": None}  # in its place
+            written = repr(frame)  # tells apart what is equal and not the same: 0 and False, and two orders
+            last = _last_frame
+            if written != last[0]:
+                _last_frame = last = (written, frame)
+            object.__setattr__(result, "_frame", last[1])
+            object.__delattr__(result, "raw")
+        return result

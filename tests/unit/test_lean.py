@@ -1,6 +1,10 @@
 """What thousands of kept results have in common is there once."""
 
-from typing import Any, Dict
+import copy
+import pickle
+from typing import Any, Dict, List
+
+import pytest
 
 from mcp_sync import ReadResourceResult
 from mcp_sync._deadline import monotonic
@@ -42,3 +46,37 @@ def test_a_stream_that_covers_all_that_was_asked_for_shares_its_names() -> None:
     assert _compared(asked, granted) == granted
     less = SubscriptionFilter(frozenset(["docs://a"]))
     assert _compared(asked, less) == less
+
+
+def test_what_a_server_says_with_every_result_is_kept_once() -> None:
+    one, other = read(), read()
+    assert one._frame is other._frame  # type: ignore[attr-defined]
+    assert one.contents[0]._order is other.contents[0]._order  # type: ignore[union-attr]
+
+
+def test_results_that_are_equal_but_not_the_same_are_each_shown_as_they_came() -> None:
+    def raw(**fields: Any) -> List[Any]:
+        part = {"text": "blue", "uri": URI}
+        result = ReadResourceResult.from_wire({**fields, "contents": [part]}, URI, 0.0, 0.0, 0.0, monotonic)
+        assert list(result.raw["contents"][0]) == ["text", "uri"]
+        return list(result.raw.items())[:-1]
+
+    assert str(raw(ttlMs=0)) == "[('ttlMs', 0)]"
+    assert str(raw(ttlMs=False)) == "[('ttlMs', False)]"
+    assert str(raw(ttlMs=0.0)) == "[('ttlMs', 0.0)]"
+    assert raw(cacheScope="private", ttlMs=0) == [("cacheScope", "private"), ("ttlMs", 0)]
+    assert raw(ttlMs=0, cacheScope="private") == [("ttlMs", 0), ("cacheScope", "private")]
+
+
+def test_what_is_asked_of_a_result_that_it_has_not_is_an_error_that_says_so() -> None:
+    for value in (read(), read().contents[0]):
+        with pytest.raises(AttributeError, match="no attribute 'txt'"):
+            value.txt  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("fields", [{}, {"annotations": {"lastModified": "2026-01-01T00:00:00Z"}}])
+def test_copies_of_a_result_hold_what_the_server_sent(fields: Dict[str, Any]) -> None:
+    result = read(**fields)
+    for same in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), result.as_stale()):
+        assert same.raw == result.raw and same == result and same.contents[0].raw == result.contents[0].raw
+        assert same.last_modified == result.last_modified

@@ -37,7 +37,7 @@ def test_what_two_watches_want_is_kept_until_both_are_closed(server: Server, cli
     assert next(iter(other.changes(timeout=BOUND))).uri == A
     other.close()
     assert not client._upkeep._wanted
-    assert not client._upkeep._watching and not client._upkeep._keys
+    assert not client._upkeep._watching and not client._upkeep._more
 
 
 def test_a_watch_that_names_a_resource_twice_wants_it_once(server: Server, client: Client) -> None:
