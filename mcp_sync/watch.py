@@ -185,10 +185,10 @@ class Watch:
         self.lists = lists
         watched = tuple(WATCHED_LISTS[name] for name in lists)
         self.queries: Tuple[Query, ...] = tuple(read_query(uri) for uri in self.uris) + watched
-        self._queries = frozenset(self.queries)
         self._keeper = keeper
         self._made_anew()
-        self._known: Dict[Query, _Known] = {}
+        # Of each query, from the beginning to the end: so whether one is among them can be asked without the lock.
+        self._known: Dict[Query, Optional[_Known]] = dict.fromkeys(self.queries)
         self._errors: Dict[Query, MCPSyncError] = {}
         self._unfetched = _Pending()
         self._for_listeners = _Pending()
@@ -294,7 +294,7 @@ class Watch:
             [
                 query
                 for query in self.queries
-                if query in known and self._keeper.kept(query) and not self._is_current(query, known[query])
+                if known[query] is not None and self._keeper.kept(query) and not self._is_current(query, known[query])
             ]
         )
 
@@ -395,7 +395,7 @@ class Watch:
         :raises KeyError: if this watch does not watch it.
         """
         query = _BY_KIND[kind] if uri is None else read_query(uri)
-        if query not in self._queries:
+        if query not in self._known:
             raise KeyError(uri if uri is not None else kind)
         with self._lock:
             known, error = self._known.get(query), self._errors.get(query)
@@ -419,14 +419,16 @@ class Watch:
         self._keeper.revive()
         with self._lock:
             known = dict(self._known)
-        unread = [str(query) for query in self.queries if query not in known]
+        unread = [str(query) for query in self.queries if known[query] is None]
         if unread:
             raise StaleError("not read yet: %s. Call wait_until_current() first" % ", ".join(unread[:5]))
         results: Dict[Query, Optional[CacheableResult]] = {}
         for query in self.queries:
             seen = known[query]
-            fresh = self._keeper.fresh(query)
-            results[query] = fresh if fresh is not None else None if seen.result is None else seen.result.as_stale()
+            result = self._keeper.fresh(query)
+            if result is None and seen is not None and seen.result is not None:
+                result = seen.result.as_stale()
+            results[query] = result
         return Snapshot(self, results)
 
     # -- end -------------------------------------------------------------------------------------------------------------
@@ -470,7 +472,7 @@ class Watch:
 
         :param sequence: of the read: what an earlier one brought is not taken note of.
         """
-        if query not in self._queries:
+        if query not in self._known:
             return False
         with self._lock:
             if self._closed:
@@ -491,7 +493,7 @@ class Watch:
 
     def failed(self, query: Query, error: MCPSyncError) -> None:
         """Take note that a read failed."""
-        if query in self._queries:
+        if query in self._known:
             with self._lock:
                 self._errors[query] = error
 
