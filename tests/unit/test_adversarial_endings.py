@@ -435,26 +435,32 @@ def test_a_client_with_a_status_listener_is_closed_at_the_end_of_the_interpreter
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_fork_while_another_thread_closes_leaves_a_child_that_can_close(server: Server) -> None:
+def test_a_fork_while_another_thread_holds_every_lock_leaves_a_child_that_can_read_and_close(server: Server) -> None:
     program = textwrap.dedent(
         """
-        import os, signal, threading
-        from mcp_sync import Client
+        import contextlib, os, signal, threading
+        from mcp_sync import Client, _fork
         client = Client(%r)
-        client.read_resource("docs://a")
+        watch = client.watch("docs://a")
+        watch.wait_until_current(timeout=20)
+        owners = [owner for owner in _fork._registered if hasattr(owner, "_lock")]
+        assert len(owners) >= 8, owners
         held, forked = threading.Event(), threading.Event()
 
         def hold():
-            with client._closing:
+            with contextlib.ExitStack() as locks:
+                for owner in owners:
+                    locks.enter_context(owner._lock)
                 held.set()
                 forked.wait(20)
 
         thread = threading.Thread(target=hold)
         thread.start()
-        held.wait(20)
+        assert held.wait(20)
         pid = os.fork()
         if pid == 0:
-            signal.alarm(5)
+            signal.alarm(10)
+            watch.wait_until_current(timeout=5)
             client.close()
             os._exit(0)
         forked.set()
