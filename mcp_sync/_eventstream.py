@@ -8,7 +8,7 @@ events of many lines, which it joins in quadratic time.
 See the specification, basic/transports/streamable-http: Receiving Messages.
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from .errors import MessageTooLarge, ProtocolError, beginning_of
 
@@ -30,6 +30,10 @@ _BOM = b"\xef\xbb\xbf"
 _MANY_LINES = 32
 # What stands for a line feed in that line: control characters, which JSON does not allow, in an order that nobody uses.
 _LINE_FEED = b"\x1e\x1f\x1e"
+# So many events, none of them longer than so many bytes, are remembered as they were read. A notice says what changed and not
+# how, so those about one thing are the same, byte for byte.
+_REMEMBERED = 256
+_REMEMBERED_LENGTH = 1024
 
 
 class Event(NamedTuple):
@@ -63,57 +67,108 @@ class EventStream:
         self.comments = 0
         #: The first bytes of the stream, for error messages.
         self.beginning = b""
-        # The event that sseclient-py has in hand, and whether its data was put on one line.
-        self._block = b""
-        self._joined = False
-        self._blocks = self._split()
-        self._events: Iterator[Any] = SSEClient(self._blocks).events()
+        self._pending = bytearray()  # the line that has no end yet
+        self._lines: List[bytes] = []  # of the event that has no end yet
+        self._size = 0  # of those lines, a line end after each included
+        self._known: Dict[bytes, Event] = {}  # short events that came, by their bytes
+        self._handed: Optional[bytes] = None  # the event that sseclient-py is to read next
+        self._fields: Iterator[Any] = iter(())
+        self._events = self._read()
 
-    def __iter__(self) -> "EventStream":
-        return self
+    def __iter__(self) -> Iterator[Any]:
+        return self._events
 
     def __next__(self) -> Any:
         """Return the next :class:`Event`, or a :class:`ProtocolError` in the place of one that could not be read."""
-        try:
-            event = next(self._events)
-        except UnicodeDecodeError:
-            # sseclient's generator died of it; the source did not, so a new one takes over behind the bad event.
-            self._events = SSEClient(self._blocks).events()
-            return ProtocolError("the server sent an event that is not UTF-8: %s" % beginning_of(self._block))
-        data = event.data
-        if self._joined:
-            data = data.replace(_LINE_FEED.decode("ascii"), "\n")
-        return Event(event.event, data, event.id, event.retry)
+        return next(self._events)
 
-    def _split(self) -> Iterator[bytes]:
-        """Yield whole events, each with line feeds only and closed by an empty line."""
-        pending = bytearray()  # the line that has no end yet
-        lines: List[bytes] = []  # of the event that has no end yet
-        size = 0  # of those lines, a line end after each included
+    def _read(self) -> Iterator[Any]:
+        known = self._known
+        for blocks in self._split():
+            for block in blocks:
+                event = known.get(block) or self._parsed(block)
+                if event is not None:
+                    yield event
+
+    def _parsed(self, block: bytes) -> Any:
+        """Return what an event says, or None for one without any data."""
+        joined = block.count(b"\n") >= _MANY_LINES
+        if joined:
+            block = b"\n".join(_with_one_line_of_data(block.split(b"\n")))
+        self._handed = block + b"\n\n"
+        try:
+            event = next(self._fields, None)
+            if event is None and self._handed is not None:
+                # sseclient's generator has ended: it died of the event before, or found no data in that and nothing behind it.
+                self._fields = SSEClient(self._handing()).events()
+                event = next(self._fields, None)
+        except UnicodeDecodeError:
+            return ProtocolError("the server sent an event that is not UTF-8: %s" % beginning_of(block))
+        if event is None:
+            return None
+        if joined:
+            return Event(event.event, event.data.replace(_LINE_FEED.decode("ascii"), "\n"), event.id, event.retry)
+        read = Event(event.event, event.data, event.id, event.retry)
+        if event.id is None and len(block) <= _REMEMBERED_LENGTH:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[block] = read
+        return read
+
+    def _handing(self) -> Iterator[bytes]:
+        while self._handed is not None:
+            handed, self._handed = self._handed, None
+            yield handed
+
+    def _split(self) -> Iterator[Iterable[bytes]]:
+        """Yield whole events, those of each chunk together, with line feeds only and without the empty line that closes them."""
         for chunk in self._with_line_feeds():
-            if b"\n" not in chunk:
-                pending += chunk
-                self._check(size + len(pending))
-                continue
-            ended = bytes(pending + chunk).split(b"\n")
-            pending = bytearray(ended.pop())
-            for line in ended:
-                if not line:
-                    if lines:
-                        self._joined = len(lines) > _MANY_LINES
-                        self._block = b"\n".join(_with_one_line_of_data(lines) if self._joined else lines)
-                        lines, size = [], 0
-                        yield self._block + b"\n\n"
-                    continue
-                self._check(size + len(line))
-                if line[:1] == b":":
-                    self.comments += 1
+            if self._pending or self._lines:
+                # First what is left of the event in hand.
+                end = self._end_in(chunk)
+                yield self._by_line(chunk[:end])
+                chunk = chunk[end:]
+            whole, end_of_event, half = chunk.rpartition(b"\n\n")
+            if end_of_event:
+                plain = b"\n:" not in whole and b"\n\n\n" not in chunk and whole[:1] not in (b":", b"\n", b"")
+                if plain and len(whole) <= self._max_event_bytes:
+                    yield whole.split(b"\n\n")
                 else:
-                    lines.append(line)
-                    size += len(line) + 1
-            if pending:
-                self._check(size + len(pending))
+                    yield self._by_line(whole + end_of_event)
+            if half:
+                yield self._by_line(half)
         # What is left is half an event, which is no event.
+
+    def _end_in(self, chunk: bytes) -> int:
+        """Return where the event in hand ends."""
+        if chunk[:1] == b"\n" and not self._pending:
+            return 1
+        at = chunk.find(b"\n\n")
+        return len(chunk) if at < 0 else at + 2
+
+    def _by_line(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the events that end in this piece, and keep what is left of it."""
+        if b"\n" not in piece:
+            self._pending += piece
+            self._check(self._size + len(self._pending))
+            return
+        ended = bytes(self._pending + piece).split(b"\n")
+        self._pending = bytearray(ended.pop())
+        for line in ended:
+            if not line:
+                if self._lines:
+                    block = b"\n".join(self._lines)
+                    self._lines, self._size = [], 0
+                    yield block
+                continue
+            self._check(self._size + len(line))
+            if line[:1] == b":":
+                self.comments += 1
+            else:
+                self._lines.append(line)
+                self._size += len(line) + 1
+        if self._pending:
+            self._check(self._size + len(self._pending))
 
     def _check(self, size: int) -> None:
         if size > self._max_event_bytes:

@@ -1,6 +1,7 @@
 """Bytes to events: any cut, any line end, any bad byte, and no more memory than allowed."""
 
 import random
+import tracemalloc
 from typing import Any, Iterable, Iterator, List, Tuple
 
 import pytest
@@ -293,6 +294,48 @@ def test_an_endless_event_is_refused_while_it_comes(piece: bytes) -> None:
 
     with pytest.raises(MessageTooLarge):
         read(chunks(), limit=10000)
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------------
+
+
+def test_the_same_event_again_is_the_same_whatever_comes_between() -> None:
+    pieces = [b"data: a\n\n", b"data: b\n\n", b"event: e\ndata: a\n\n", b"data: a\n\n", b"data: \xff\n\n", b"data: b\n\n"]
+    events = [item if isinstance(item, Event) else None for item in read([b"".join(pieces)])]
+    assert events == [event("a"), event("b"), event("a", "e"), event("a"), None, event("b")]
+    assert [item if isinstance(item, Event) else None for item in read(pieces)] == events
+
+
+def test_an_event_that_is_bad_is_refused_each_time_it_comes() -> None:
+    events = read([b"data: \xff\n\ndata: \xff\n\ndata: x\n\n"])
+    assert [type(item) for item in events] == [ProtocolError, ProtocolError, Event]
+
+
+def test_an_event_without_data_is_no_event_each_time_it_comes() -> None:
+    assert data([b"data: x\n\nid: 1\n\nid: 1\n\nevent: e\n\ndata: x\n\n"]) == ["x", "x"]
+
+
+@pytest.mark.parametrize("lines", [32, 33])
+def test_a_document_of_many_lines_is_not_taken_for_a_line_that_looks_like_what_is_made_of_it(lines: int) -> None:
+    one_line = b"data: " + b"\x1e\x1f\x1e".join([b"x"] * lines) + b"\n\n"
+    many = b"data: x\n" * lines + b"\n"
+    texts = ["\n".join("x" * lines), one_line[6:-2].decode("ascii")]
+    assert data([many + one_line + many + one_line]) == texts * 2
+
+
+def test_what_is_remembered_does_not_grow_with_the_stream() -> None:
+    def chunks() -> "Iterator[bytes]":
+        for number in range(20000):
+            yield b"data: %d %s\n\n" % (number, b"x" * 500)
+
+    stream = EventStream(chunks(), LIMIT)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in stream) == 20000
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20, (held, peak)
 
 
 # -- time: each of these is instant, or takes minutes if it is quadratic -----------------------------------------------
