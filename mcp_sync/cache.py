@@ -313,13 +313,16 @@ class ResourceCache(Generic[V]):
 
     # -- what is learnt --------------------------------------------------------------------------------------------------
 
-    def changed(self, key: Key) -> bool:
-        """Note that ``key`` changed: nothing that was read before is fresh any more.
+    def changed(self, *keys: Key) -> bool:
+        """Note that ``keys`` changed: nothing that was read before is fresh any more.
 
         :returns: whether anything was there to become stale (an entry or a read in flight).
         """
+        found = False
         with self._lock:
-            return self._changed_locked(key)
+            for key in keys:
+                found = self._changed_locked(key) or found
+        return found
 
     def cover(self, coverage: Coverage, leases: Mapping[Key, Lease], generation: int, version: int) -> None:
         """From now on, ``coverage`` keeps these keys current, and no others.

@@ -135,6 +135,9 @@ def _integer(text: str) -> Union[int, float]:
 
 
 _loads = json.JSONDecoder(parse_int=_integer).decode
+# The same for a text that is too short for a long number, or for many levels: most messages are.
+_SHORT = 2 * _MAX_DEPTH
+_loads_short = json.JSONDecoder().decode
 
 
 def decode(data: Union[bytes, str]) -> Message:
@@ -149,12 +152,13 @@ def decode(data: Union[bytes, str]) -> Message:
             # Not by way of the codec "utf-8-sig": it is imported when it is first used, and a child that is forked at that moment
             # by another thread has half of it for ever.
             text = text[1:]
-        value = _loads(text)
+        short = len(text) <= _SHORT
+        value = _loads_short(text) if short else _loads(text)
     except (ValueError, RecursionError) as error:
         told = beginning_of(data) or "nothing"
         raise ProtocolError("the server sent something that is not JSON: %s" % told) from error
     # So many levels need so many brackets: most messages are done with here.
-    if text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value):
+    if not short and text.count("[") + text.count("{") > _MAX_DEPTH and _deeper_than(_MAX_DEPTH, value):
         raise ProtocolError("the server sent a message of more than %d levels: %s" % (_MAX_DEPTH, beginning_of(data)))
     return parse(value)
 

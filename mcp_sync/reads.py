@@ -175,8 +175,7 @@ class Reads:
 
     def changed(self, query: Query) -> None:
         """Note that a server said that ``query``'s result changed."""
-        for key in self.keys(query):
-            self.cache.changed(key)
+        self.cache.changed(*self.keys(query))
 
     # -- with it ---------------------------------------------------------------------------------------------------------
 

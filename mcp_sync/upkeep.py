@@ -63,6 +63,34 @@ class UpkeepOptions(NamedTuple):
     timeout: float = 30.0
 
 
+class _Meanings(Matcher):
+    """What notices about resources mean, remembered: the same ones come again and again. Any thread.
+
+    :param watched: the URIs as their watchers spell them.
+    :param reads: whose copies are kept current.
+    """
+
+    _MEANT = 256
+
+    def __init__(self, watched: Iterable[str], reads: Reads) -> None:
+        super().__init__(watched)
+        self._reads = reads
+        self._meant: Dict[str, Tuple[Tuple[Hashable, ...], Tuple[Query, ...]]] = {}
+
+    def meant_by(self, uri: str) -> Tuple[Tuple[Hashable, ...], Tuple[Query, ...]]:
+        """Return the keys of the copies that are out of date by a notice about ``uri``, and what of it is watched."""
+        known = self._meant.get(uri)
+        if known is None:
+            watched = tuple(read_query(other) for other in self.concerned(uri))
+            queries = dict.fromkeys((read_query(uri),) + watched)
+            known = tuple(key for query in queries for key in self._reads.keys(query)), watched
+            if len(uri) <= self._REMEMBERED_LENGTH:
+                if len(self._meant) >= self._MEANT:
+                    self._meant.clear()
+                self._meant[uri] = known
+        return known
+
+
 class Upkeep(Sink, Keeper):
     """Owns the threads of one client. Any thread; nothing runs until something is watched.
 
@@ -99,7 +127,7 @@ class Upkeep(Sink, Keeper):
         self._gaps = 0
         self._catalog: FrozenSet[str] = frozenset()
         self._closed = False
-        self._matcher: Optional[Matcher] = None  # made when it is needed
+        self._matcher: Optional[_Meanings] = None  # made when it is needed
         self._polled = Lease(options.poll_interval, polled=True)
         self._listened = Lease(options.max_age, polled=False)
         self._reader = Reader(
@@ -363,27 +391,22 @@ class Upkeep(Sink, Keeper):
     def noticed(self, notice: Notice) -> None:
         # The cache first: from here on nobody is given the old copy. Then the threads that read again.
         if isinstance(notice, ResourceUpdated):
-            named = read_query(notice.uri)
-            self._reads.changed(named)
-            uris = self._matching().concerned(notice.uri)
-            concerned = [named if uri == notice.uri else read_query(uri) for uri in uris]
-            for query in concerned:
-                if query is not named:
-                    self._reads.changed(query)
-            if concerned:
-                self._refresher.soon(concerned)
+            keys, watched = self._matching().meant_by(notice.uri)
+            self._reads.cache.changed(*keys)
+            if watched:
+                self._refresher.soon(watched)
             return
         for query in _LISTS_OF.get(type(notice), ()):
             self._reads.changed(query)
             self._refresher.soon((query,))
 
-    def _matching(self) -> Matcher:
+    def _matching(self) -> "_Meanings":
         matcher = self._matcher
         while matcher is None:
             with self._lock:
                 uris, registration = self._wanted.resource_subscriptions | self._asked.resource_subscriptions, self._registration
             # Not under the lock: it looks at every URI.
-            made = Matcher(uris)
+            made = _Meanings(uris, self._reads)
             with self._lock:
                 if registration == self._registration and uris >= self._asked.resource_subscriptions:
                     matcher = self._matcher = made

@@ -1,11 +1,11 @@
 """What one HTTP answer says: from its status, its headers and its bytes to messages, or to the error that it is."""
 
 import re
-from typing import Iterator, NoReturn, Optional
+from typing import Dict, Iterator, NoReturn, Optional
 
 from .._eventstream import Event, EventStream
 from ..errors import AuthorizationError, MessageTooLarge, ProtocolError, TransportError, beginning_of
-from ..jsonrpc import FOREIGN, Message, Response, classify_id, decode
+from ..jsonrpc import FOREIGN, Message, Notification, Response, classify_id, decode
 from ._body import Body
 from ._failures import is_from_outside
 from ._headers import media_type, retry_after_seconds
@@ -19,6 +19,11 @@ _ERROR_BYTES = 1024 * 1024
 _ERROR_PATIENCE = 5.0
 
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
+
+# So many notices of updates, none of them longer than so many characters, are remembered as they were read.
+_UPDATED = "notifications/resources/updated"
+_REMEMBERED = 256
+_REMEMBERED_LENGTH = 1024
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -89,20 +94,32 @@ class Answer:
 
     def _from_events(self, events: EventStream) -> Iterator[Received]:
         self._body.signs_of_life = lambda: events.comments
+        updates: Dict[str, Message] = {}  # by what they were read from
         for event in events:
             if not isinstance(event, Event):
                 yield event
                 continue
-            self.last_event_id = event.id or self.last_event_id
+            if event.id:
+                self.last_event_id = event.id
             if event.retry is not None and _MILLISECONDS.fullmatch(event.retry):
                 self.retry = int(event.retry) / 1000.0
             if event.name != "message" or not event.data:
                 continue  # a priming event, or one of another protocol on the same stream
+            data = event.data
+            update = updates.get(data)
+            if update is not None:
+                yield update
+                continue
             try:
-                message = decode(event.data)
+                message = decode(data)
             except ProtocolError as error:
                 yield error
                 continue
+            if isinstance(message, Notification) and message.method == _UPDATED and len(data) <= _REMEMBERED_LENGTH:
+                # It says what changed and not how, so the next about the same is the same.
+                if len(updates) >= _REMEMBERED:
+                    updates.clear()
+                updates[data] = message
             if (
                 isinstance(message, Response)
                 and self._id is not None

@@ -277,8 +277,8 @@ MUTANTS = (
     _m(
         "7: changes are noted without the lock",
         "schedules: a change beside a refresh",
-        "        with self._lock:\n            return self._changed_locked(key)",
-        "        return self._changed_locked(key)",
+        "        with self._lock:\n            for key in keys:\n",
+        "        if True:\n            for key in keys:\n",
     ),
     _m(
         "7: reads fail without the lock",
