@@ -145,7 +145,7 @@ class Modern(Era):
         meta = params.get("_meta")
         came = meta.get(_SUBSCRIPTION_ID) if isinstance(meta, dict) else None
         # Over HTTP the stream itself says whose notice it is, so a missing or mangled id does no harm. Another's does.
-        if classify_id(request_id, came) == FOREIGN:
+        if came != request_id and classify_id(request_id, came) == FOREIGN:
             _log.warning("ignored a notice of another subscription (%s)", beginning_of(came))
             return None
         if message.method == "notifications/resources/updated":

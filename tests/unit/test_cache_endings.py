@@ -131,3 +131,18 @@ def count_twice(module: Any) -> None:
 
 def test_refused_values_in_a_row_are_counted_anew_after_one_that_was_stored() -> None:
     count_twice(cachecopies.load())
+
+
+def test_what_changes_together_is_out_of_date_together() -> None:
+    module = cachecopies.load()
+    cache, coverage = module.ResourceCache(clock=lambda: 0.0), module.Coverage()
+    cache.cover(coverage, {KEY: FOREVER, "another": FOREVER}, 0, 1)
+    held = cache.begin_read(KEY, coverage)
+    cache.finish_read(held, "old", received=0.0, started=0.0, ttl=0.0, size=1)
+    reading = cache.begin_read("another", coverage)
+    assert cache.changed(KEY, "another", "neither held nor read")
+    assert cache.changed("neither held nor read", KEY) and cache.changed(KEY, "neither held nor read")
+    assert not cache.changed("neither held nor read") and not cache.changed()
+    assert not cache.peek(KEY).is_fresh(0.0)
+    assert cache.finish_read(reading, "old", received=0.0, started=0.0, ttl=0.0, size=1).refused
+    cache.check()
