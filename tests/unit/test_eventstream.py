@@ -323,15 +323,16 @@ def test_a_document_of_many_lines_is_not_taken_for_a_line_that_looks_like_what_i
     assert data([many + one_line + many + one_line]) == texts * 2
 
 
-def test_what_is_remembered_does_not_grow_with_the_stream() -> None:
+@pytest.mark.parametrize("length, count", [(500, 20000), (50000, 300)])
+def test_what_is_remembered_does_not_grow_with_the_stream(length: int, count: int) -> None:
     def chunks() -> "Iterator[bytes]":
-        for number in range(20000):
-            yield b"data: %d %s\n\n" % (number, b"x" * 500)
+        for number in range(count):
+            yield b"data: %d %s\n\n" % (number, b"x" * length)
 
     stream = EventStream(chunks(), LIMIT)
     tracemalloc.start()
     try:
-        assert sum(1 for _ in stream) == 20000
+        assert sum(1 for _ in stream) == count
         held, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

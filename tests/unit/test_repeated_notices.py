@@ -65,14 +65,15 @@ def test_what_a_program_gets_hold_of_is_its_own_each_time() -> None:
     assert first.params is not second.params and first.params["data"] is not second.params["data"]
 
 
-def test_notices_about_any_number_of_resources_take_no_memory() -> None:
+@pytest.mark.parametrize("length, count", [(500, 10000), (50000, 300)])
+def test_notices_about_any_number_of_resources_take_no_memory(length: int, count: int) -> None:
     outgoing = listening()
-    sent = (said(UPDATED, uri="docs://%d/%s" % (number, "x" * 500)) for number in range(10000))
+    sent = (said(UPDATED, uri="docs://%d/%s" % (number, "x" * length)) for number in range(count))
     got = answer_to(outgoing, sent)
     next(got)
     tracemalloc.start()
     try:
-        for _ in range(9999):
+        for _ in range(count - 1):
             next(got)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
