@@ -391,6 +391,9 @@ class Upkeep(Sink, Keeper):
     def noticed(self, notice: Notice) -> None:
         # The cache first: from here on nobody is given the old copy. Then the threads that read again.
         if isinstance(notice, ResourceUpdated):
+            if self._matcher is None:
+                # To find out whom it concerns takes a moment the first time, if thousands of URIs are watched.
+                self._reads.changed(read_query(notice.uri))
             keys, watched = self._matching().meant_by(notice.uri)
             self._reads.cache.changed(*keys)
             if watched:

@@ -150,3 +150,20 @@ def test_a_copy_that_nobody_watches_is_out_of_date_at_each_notice_about_it(serve
             server.update(CONFIG, text)
             told_until(watch, CONFIG, text)
             assert client.read_resource(README).text == text
+
+
+def test_the_old_copy_is_given_to_nobody_while_it_is_being_found_out_whom_a_notice_concerns(
+    server: Server, monkeypatch: "pytest.MonkeyPatch"
+) -> None:
+    with Client(server.url, throttle=0.01) as client, client.watch(CONFIG) as watch:
+        watch.wait_until_current(timeout=10)
+        given: List[Any] = []
+
+        def looked(watched: Any, reads: Any) -> _Meanings:
+            given.append(client._reads.fresh(read_query(CONFIG)))
+            return _Meanings(watched, reads)
+
+        monkeypatch.setattr("mcp_sync.upkeep._Meanings", looked)
+        server.update(CONFIG, "new")
+        told_until(watch, CONFIG, "new")
+        assert given == [None]
