@@ -89,6 +89,9 @@ class EventStream:
                 event = known.get(block) or self._parsed(block)
                 if event is not None:
                     yield event
+                # The next may be long in coming, and this may be large: an acknowledgement names all that is watched.
+                del event, block
+            del blocks
 
     def _parsed(self, block: bytes) -> Any:
         """Return what an event says, or None for one without any data."""
@@ -109,6 +112,8 @@ class EventStream:
         if joined:
             return Event(event.event, event.data.replace(_LINE_FEED.decode("ascii"), "\n"), event.id, event.retry)
         read = Event(event.event, event.data, event.id, event.retry)
+        if len(block) > _REMEMBERED_LENGTH:
+            self._fields = iter(())  # it would hold the event until it is given the next
         if event.id is None and len(block) <= _REMEMBERED_LENGTH:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

@@ -129,6 +129,7 @@ class Answer:
                 yield message
                 return
             yield message
+            del event, data, message  # which may be large, and the next may be long in coming
         start = beginning_of(events.beginning)
         raise TransportError(
             "%s ended the stream without an answer to %s%s"

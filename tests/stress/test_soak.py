@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional
 import pytest
 
 from mcp_sync._backoff import Backoff
-from mcp_sync.reads import Reads
+from mcp_sync.cache import ResourceCache
 
 from .served import Embedded
 from .soak import Report, Soak
@@ -40,7 +40,7 @@ def test_every_read_keeps_the_contract_and_nothing_is_left(era: str, seed: int) 
 
 
 def test_a_client_whose_notices_do_not_reach_its_cache_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reads, "changed", lambda *_: None)
+    monkeypatch.setattr(ResourceCache, "changed", lambda *_: False)
     report = soak(3, 30.0)
     assert any("a notice of version" in why or "newer one" in why for why in report.violations), str(report)
     assert "seed 3" in str(report)

@@ -371,3 +371,25 @@ def test_a_document_over_many_lines_keeps_each_of_them() -> None:
         text = "\n".join(" {%d}" % number for number in range(lines))
         stream = "".join("data: %s\n" % line for line in text.split("\n")) + "event: e\nid: 3\n\n"
         assert read([stream.encode("ascii")]) == [event(text, "e", id="3")]
+
+
+def test_a_large_event_is_let_go_of_before_the_next_one_comes() -> None:
+    # An acknowledgement names all that is watched, and after it there may be nothing for hours.
+    held: List[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        yield b"data: "
+        for _ in range(64):
+            yield b"x" * 65536
+        yield b"\n\n"
+        held.append(tracemalloc.get_traced_memory()[0])
+        yield b": a sign of life\n\n"
+
+    tracemalloc.start()
+    try:
+        for event in EventStream(chunks(), 1 << 23):
+            assert len(event.data) == 64 * 65536
+            del event
+    finally:
+        tracemalloc.stop()
+    assert held[0] < 65536 * 4
