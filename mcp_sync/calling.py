@@ -12,36 +12,21 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping,
 
 from . import _fork
 from ._deadline import Deadline
-from .errors import Cancelled, MCPSyncError, beginning_of
+from .errors import Cancelled, MCPSyncError, Raised, beginning_of
 from .jsonrpc import Notification
 from .transports.base import Exchange, of_this_thread
 
-__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "Raised", "TASKS", "pause"]
+__all__ = ["Attempt", "CallOptions", "Cancellation", "LOG_LEVELS", "LogMessage", "Progress", "pause"]
 
 _log = logging.getLogger("mcp_sync")
 
 #: The levels of log messages, from the least to the most important.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
-#: The extension by which a server makes tasks of calls, in ``capabilities.extensions``.
-TASKS = "io.modelcontextprotocol/tasks"
-
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 #: How long nobody looks whether a pause is still to be made, in seconds.
 _GLANCE = 0.1
-
-
-class Raised(Exception):
-    """Carries what a function of the user's raised through code that must not take it for an error of the server's: such a
-    function may have called this or another server. Never reaches a user: the client unpacks it.
-
-    :param error: what was raised.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
 
 
 class Progress(NamedTuple):

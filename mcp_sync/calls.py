@@ -7,9 +7,9 @@ from typing import Any, Dict, Optional
 
 from ._backoff import Backoff
 from ._deadline import Deadline
-from .calling import Attempt, CallOptions, Raised, pause
+from .calling import Attempt, CallOptions, pause
 from .connection import Connection
-from .errors import InputRequired, MCPSyncError, ProtocolError
+from .errors import InputRequired, MCPSyncError, ProtocolError, Raised
 from .inputs import Inputs
 
 __all__ = ["Calls", "limit_of"]

@@ -23,19 +23,19 @@ from . import _fork, _uwsgi
 from ._deadline import Clock, Deadline, monotonic
 from ._version import __version__
 from .cache import ResourceCache
-from .calling import TASKS, CallOptions, Cancellation, LogMessage, Progress, Raised
-from .calls import Calls
 from .connection import Connection
-from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported
+from .eras.modern import TASKS
+from .errors import Cancelled, ClientClosed, InputRequired, MCPSyncError, NotSupported, Raised
 from .inputs import Handler, Inputs, Root
 from .notices import SubscriptionFilter
 from .reads import CATALOG, DISCOVER, PROMPTS, SKILLS, TEMPLATES, TOOLS, Query, Reads, read_query
 from .transports.base import Transport
-from .transports.http_sse import HTTPSSE
 from .transports.streamable_http import Auth, HTTPOptions, StreamableHTTP
 
 if TYPE_CHECKING:
     # Loaded when they are first used: see the properties at the end of the class.
+    from .calling import CallOptions, Cancellation, LogMessage, Progress
+    from .calls import Calls
     from .listening import Listening
     from .results import (
         CacheableResult,
@@ -156,7 +156,6 @@ class Client:
         client_info: Optional[Mapping[str, Any]] = None
     ) -> None:
         transport: Transport
-        fallback: Optional[Transport] = None
         if isinstance(target, str):
             options = HTTPOptions(
                 target,
@@ -168,7 +167,7 @@ class Client:
                 connect_timeout=connect_timeout,
                 max_message_bytes=max_message_bytes,
             )
-            transport, fallback = StreamableHTTP(options), HTTPSSE(options)
+            transport = StreamableHTTP(options)
         else:
             with _fork.held_off():
                 from .transports.stdio import Command, Stdio
@@ -198,12 +197,11 @@ class Client:
             timeout=30.0 if timeout is None else timeout,
         )
         cache: "ResourceCache[CacheableResult]" = ResourceCache(max_entries, max_bytes, monotonic)
-        self._set_up(transport, fallback, cache, principal)
+        self._set_up(transport, cache, principal)
 
     def _set_up(
         self,
         transport: Transport,
-        fallback: Optional[Transport],
         cache: "ResourceCache[CacheableResult]",
         principal: str,
     ) -> None:
@@ -213,17 +211,14 @@ class Client:
         self._transport = transport
         self._cache = cache
         self._clock: Clock = cache.clock
-        self._fallback = fallback
         self._connection = Connection(
             transport,
             self._client_info,
-            fallback=fallback,
             handlers=self._inputs.handlers,
             capabilities=self._inputs.capabilities,
             extensions={TASKS: {}},
             era=self._era,
         )
-        self._calls = Calls(self._connection, self._inputs, self._max_rounds)
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
         # Not where this process may be a forked child that nobody has told so.
         self._looks_first = not self._share_public and not _uwsgi.is_here()
@@ -243,7 +238,7 @@ class Client:
         :param headers: that user's headers, beside and above those of this client.
         :raises NotSupported: over stdio, where a server is one user's.
         """
-        if not isinstance(self._transport, StreamableHTTP) or not isinstance(self._fallback, HTTPSSE):
+        if not isinstance(self._transport, StreamableHTTP):
             raise NotSupported("a server over stdio runs for one user: start another client for another")
         if auth is None and headers is None:
             raise ValueError("as_principal() needs the credentials of that principal: give auth= or headers=")
@@ -253,9 +248,7 @@ class Client:
             setattr(other, name, getattr(self, name))
         for name in ("_era", "_inputs", "_max_rounds", "_max_timeout", "_ack_timeout"):
             setattr(other, name, getattr(self, name))
-        other._set_up(
-            self._transport.with_auth(auth, headers), self._fallback.with_auth(auth, headers), self._cache, principal
-        )
+        other._set_up(self._transport.with_auth(auth, headers), self._cache, principal)
         self._others.add(other)
         return other
 
@@ -379,10 +372,10 @@ class Client:
         *,
         timeout: Optional[float] = None,
         max_timeout: Optional[float] = None,
-        on_progress: Optional[Callable[[Progress], Any]] = None,
-        on_log: Optional[Callable[[LogMessage], Any]] = None,
+        on_progress: "Optional[Callable[[Progress], Any]]" = None,
+        on_log: "Optional[Callable[[LogMessage], Any]]" = None,
         log_level: Optional[str] = None,
-        cancellation: Optional[Cancellation] = None,
+        cancellation: "Optional[Cancellation]" = None,
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None,
@@ -436,7 +429,7 @@ class Client:
         arguments: Optional[Mapping[str, Any]] = None,
         *,
         timeout: Optional[float] = None,
-        cancellation: Optional[Cancellation] = None,
+        cancellation: "Optional[Cancellation]" = None,
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None
@@ -475,10 +468,10 @@ class Client:
         *,
         timeout: Optional[float] = None,
         max_timeout: Optional[float] = None,
-        on_progress: Optional[Callable[[Progress], Any]] = None,
-        on_log: Optional[Callable[[LogMessage], Any]] = None,
+        on_progress: "Optional[Callable[[Progress], Any]]" = None,
+        on_log: "Optional[Callable[[LogMessage], Any]]" = None,
         log_level: Optional[str] = None,
-        cancellation: Optional[Cancellation] = None,
+        cancellation: "Optional[Cancellation]" = None,
         input_responses: Optional[Mapping[str, Any]] = None,
         request_state: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None
@@ -782,6 +775,12 @@ class Client:
         )
 
     @property
+    def _calls(self) -> "Calls":
+        with _fork.held_off():
+            from .calls import Calls
+        return Calls(self._connection, self._inputs, self._max_rounds)
+
+    @property
     def _tools(self) -> "Tools":
         with _fork.held_off():
             from .tools import Tools
@@ -804,7 +803,9 @@ class Client:
             part.close()  # close() may have looked before it was there
         return part
 
-    def _options(self, timeout: Optional[float], max_timeout: Optional[float] = None, **more: Any) -> CallOptions:
+    def _options(self, timeout: Optional[float], max_timeout: Optional[float] = None, **more: Any) -> "CallOptions":
+        with _fork.held_off():
+            from .calling import CallOptions
         return CallOptions(
             timeout=self._timeout if timeout is None else timeout,
             max_timeout=self._max_timeout if max_timeout is None else max_timeout,

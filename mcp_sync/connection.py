@@ -2,18 +2,21 @@
 
 import contextlib
 import threading
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, cast
 
 from . import _fork, tracing
 from ._deadline import Deadline
-from .calling import Attempt
 from .eras.modern import MODERN_VERSIONS
 from .errors import ClientClosed, MCPSyncError, RequestTimeout, ServerError, TransportError, UnsupportedVersion
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RequestIds
 from .negotiate import MODERN_CODES, Found, Negotiator, says_nothing_about_the_era
 from .notices import SubscriptionFilter
-from .sessions import Handlers, LegacySession, ModernSession, Session, SessionGone, Stream
+from .sessions import Handlers, ModernSession, Session, SessionGone, Stream
 from .transports.base import ChannelLost, Transport
+
+if TYPE_CHECKING:
+    from .calling import Attempt
+    from .sessions.legacy import LegacySession
 
 __all__ = ["Connection"]
 
@@ -41,7 +44,6 @@ class Connection:
 
     :param transport: how messages move.
     :param client_info: the client's name and version.
-    :param fallback: the transport to try where a legacy server has nothing at its address.
     :param handlers: who answers the requests of a legacy server.
     :param capabilities: what those handlers can do, as the protocol says it.
     :param extensions: what else can be done for a modern server, by the names of the extensions.
@@ -53,16 +55,14 @@ class Connection:
         transport: Transport,
         client_info: Mapping[str, Any],
         *,
-        fallback: Optional[Transport] = None,
         handlers: Optional[Handlers] = None,
         capabilities: Optional[Mapping[str, Any]] = None,
         extensions: Optional[Mapping[str, Any]] = None,
         era: str = "auto"
     ) -> None:
         self.transport = transport
-        self._fallback = fallback
         self._negotiator = Negotiator(
-            transport, fallback, client_info, handlers or {}, capabilities or {}, extensions or {}, RequestIds(), era
+            transport, client_info, handlers or {}, capabilities or {}, extensions or {}, RequestIds(), era
         )
         self._session: Optional[Session] = None if self._negotiator.finds_out else self._negotiator.first()
         self._closed = False
@@ -86,7 +86,7 @@ class Connection:
         params: Optional[Dict[str, Any]] = None,
         *,
         deadline: Deadline,
-        attempt: Optional[Attempt] = None
+        attempt: "Optional[Attempt]" = None
     ) -> Dict[str, Any]:
         """Send one request and return its result.
 
@@ -107,7 +107,7 @@ class Connection:
             return result
 
     def _call(
-        self, method: str, asked: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt]
+        self, method: str, asked: Dict[str, Any], deadline: Deadline, attempt: "Optional[Attempt]"
     ) -> Dict[str, Any]:
         # A read may be made once more for each thing that can have happened since the last one.
         left = {"unsent"}
@@ -141,7 +141,7 @@ class Connection:
             except (TransportError, ServerError) as error:
                 if "lost" in left and self._lost_its_channel(session, error):
                     left.remove("lost")
-                    if isinstance(session, LegacySession):
+                    if session.is_legacy:
                         self._forget(session)  # which went with it
                 elif "other" in left and self._may_be_another_server(session, method, error, deadline):
                     left.remove("other")
@@ -153,12 +153,12 @@ class Connection:
     def era(self) -> Optional[str]:
         """``"modern"`` or ``"legacy"``; None until that was found out."""
         session = self._session
-        return None if session is None else "legacy" if isinstance(session, LegacySession) else "modern"
+        return None if session is None else "legacy" if session.is_legacy else "modern"
 
     @property
     def is_legacy(self) -> bool:
         """Whether the server is known to speak a legacy revision."""
-        return isinstance(self._session, LegacySession)
+        return self.era == "legacy"
 
     def settle(self, deadline: Deadline) -> None:
         """Find out what the server speaks, if that is not known."""
@@ -175,8 +175,9 @@ class Connection:
             tries -= 1
             session, _ = self._settled("server/discover", {}, deadline)
             try:
-                if isinstance(session, LegacySession) and not session.claim_stream():
-                    another = self._negotiator.begin_another(session, deadline)
+                legacy = _as_legacy(session)
+                if legacy is not None and not legacy.claim_stream():
+                    another = self._negotiator.begin_another(legacy, deadline)
                     another.claim_stream()
                     try:
                         return another.listen(wanted, deadline)
@@ -195,8 +196,8 @@ class Connection:
         It can be replaced by a better one, and nobody notices: one without sessions refuses nothing, not even a session id.
         Where there is a channel, its end tells.
         """
-        session = self._session
-        if not isinstance(session, LegacySession) or session.transport.shared_channel or session.has_streams:
+        session = _as_legacy(self._session)
+        if session is None or session.transport.shared_channel or session.has_streams:
             return
         if self._negotiator.may_be_modern and self._negotiator.is_modern(deadline):
             self._forget(session)
@@ -211,8 +212,6 @@ class Connection:
         if session is not None:
             session.close(Deadline(0.5, "the goodbye"))
         self.transport.close()
-        if self._fallback is not None:
-            self._fallback.close()
 
     def _made_anew(self) -> None:
         # One lock, with a condition on it; it guards the three below, _session and _closed.
@@ -368,3 +367,7 @@ class Connection:
         if isinstance(cause, (ServerError, TransportError)) and not isinstance(cause, ChannelLost) and what in _READS:
             return cause  # a new session did not help, so it is something else
         return TransportError("%s; call again to begin a new one" % gone.message, may_have_run=gone.may_have_run)
+
+
+def _as_legacy(session: Optional[Session]) -> "Optional[LegacySession]":
+    return cast("LegacySession", session) if session is not None and session.is_legacy else None

@@ -330,3 +330,15 @@ class ClientClosed(MCPSyncError):
 
     def __init__(self, message: str = "this client is closed; make a new Client to go on") -> None:
         super().__init__(message)
+
+
+class Raised(Exception):
+    """Carries what a function of the user's raised through code that must not take it for an error of the server's: such a
+    function may have called this or another server. Never reaches a user: the client unpacks it.
+
+    :param error: what was raised.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error

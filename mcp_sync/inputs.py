@@ -6,9 +6,9 @@ See the specification, basic/patterns/mrtr, client/elicitation, client/sampling,
 
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
-from .elicitation import elicited, mode_of
+from . import _fork
 from .errors import InputRequired, ProtocolError, beginning_of
-from .sessions import InvalidParams
+from .sessions.base import InvalidParams
 
 __all__ = ["Handler", "Inputs", "Root"]
 
@@ -86,6 +86,8 @@ class Inputs:
             raise asked from left
 
     def _elicited(self, params: Dict[str, Any], elicit: Handler) -> Dict[str, Any]:
+        with _fork.held_off():
+            from .elicitation import elicited, mode_of
         if mode_of(params) not in self._modes:
             raise InvalidParams("this client does not answer in the mode %s" % beginning_of(mode_of(params)))
         return elicited(params, elicit(params))
@@ -95,6 +97,8 @@ class Inputs:
         if not isinstance(method, str):
             raise ProtocolError("the server asks for an input that makes no sense: %s" % beginning_of(request))
         handler = self._handlers.get(method)
+        with _fork.held_off():
+            from .elicitation import mode_of
         if handler is None or (method == _ELICIT and mode_of(_params(request)) not in self._modes):
             raise asked
         return handler

@@ -9,10 +9,10 @@ See the specification, basic/versioning, and the pages on both transports, "Back
 """
 
 import logging
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional
 
+from . import _fork
 from ._deadline import Deadline
-from .eras.legacy import LEGACY_VERSIONS
 from .eras.modern import MODERN_VERSIONS, Modern
 from .errors import (
     AuthorizationError,
@@ -30,8 +30,12 @@ from .jsonrpc import (
     UNSUPPORTED_PROTOCOL_VERSION,
     RequestIds,
 )
-from .sessions import Handlers, LegacySession, ModernSession, Session, speaks_of_no_session
+from .sessions import Handlers, ModernSession, Session, speaks_of_no_session
 from .transports.base import Interrupted, Transport
+
+if TYPE_CHECKING:
+    # Loaded when a legacy server is spoken with.
+    from .sessions.legacy import LegacySession
 
 __all__ = ["ERAS", "MODERN_CODES", "Found", "Negotiator", "says_nothing_about_the_era"]
 
@@ -78,7 +82,6 @@ class Negotiator:
     """Finds out how to speak with one server. Any thread, one at a time.
 
     :param transport: how messages move.
-    :param fallback: the transport to try if a legacy server has nothing at its address; None for none.
     :param client_info: the client's name and version.
     :param handlers: who answers the requests of a legacy server.
     :param capabilities: what those handlers can do, as the protocol says it.
@@ -90,7 +93,6 @@ class Negotiator:
     def __init__(
         self,
         transport: Transport,
-        fallback: Optional[Transport],
         client_info: Mapping[str, Any],
         handlers: Handlers,
         capabilities: Mapping[str, Any],
@@ -101,7 +103,6 @@ class Negotiator:
         if era not in ERAS:
             raise ValueError('era is "auto", "modern" or "legacy", not %r' % (era,))
         self._transport = transport
-        self._fallback = fallback
         self._client_info = dict(client_info)
         self._handlers = handlers
         self._capabilities = dict(capabilities)
@@ -171,8 +172,10 @@ class Negotiator:
                 raise found.error from failed
             raise
 
-    def begin_another(self, session: LegacySession, deadline: Deadline) -> LegacySession:
+    def begin_another(self, session: "LegacySession", deadline: Deadline) -> "LegacySession":
         """Begin one more session with the same server, for one stream."""
+        with _fork.held_off():
+            from .sessions.legacy import LegacySession
         another = LegacySession.begin(
             session.transport, self._client_info, self._capabilities, self._ids, self._handlers, deadline, private=True
         )
@@ -196,6 +199,8 @@ class Negotiator:
         for version in MODERN_VERSIONS:
             if version in refused.supported:
                 return self._modern(version)
+        with _fork.held_off():
+            from .eras.legacy import LEGACY_VERSIONS
         if self._era == "auto" and any(version in LEGACY_VERSIONS for version in refused.supported):
             return None
         raise UnsupportedVersion(
@@ -237,7 +242,9 @@ class Negotiator:
             return Found(session, result)
         return Found(None, result)
 
-    def _greet(self, transport: Transport, deadline: Deadline) -> LegacySession:
+    def _greet(self, transport: Transport, deadline: Deadline) -> "LegacySession":
+        with _fork.held_off():
+            from .sessions.legacy import LegacySession
         session = LegacySession.begin(
             transport, self._client_info, self._capabilities, self._ids, self._handlers, deadline
         )
@@ -261,10 +268,13 @@ class Negotiator:
                     asked.session.channel = self._transport.connect(deadline)
                     return asked.session
             raise failed
-        if self._fallback is None or not isinstance(failed, TransportError) or failed.status not in _NO_ENDPOINT:
+        if not isinstance(failed, TransportError) or failed.status not in _NO_ENDPOINT:
+            raise failed
+        fallback = self._transport.fallback()
+        if fallback is None:
             raise failed
         try:
-            return self._greet(self._fallback, deadline)
+            return self._greet(fallback, deadline)
         except (TransportError, ServerError, ProtocolError) as error:
             if isinstance(error, TransportError) and (error.status is not None or isinstance(error, RequestTimeout)):
                 # The first error says more about an address than that it has no event stream either.

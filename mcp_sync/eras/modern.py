@@ -14,10 +14,13 @@ from ..notices import LIST_NOTICES, Acknowledged, Notice, ResourceUpdated, Subsc
 from ..transports.base import Exchange, Outgoing
 from .base import Ended, Era, error_parts, server_error
 
-__all__ = ["MODERN_VERSIONS", "Modern", "header_value"]
+__all__ = ["MODERN_VERSIONS", "TASKS", "Modern", "header_value"]
 
 #: The revisions of this era that are spoken here, best first.
 MODERN_VERSIONS = ("2026-07-28",)
+
+#: The extension by which a server makes tasks of calls, in ``capabilities.extensions``.
+TASKS = "io.modelcontextprotocol/tasks"
 
 _log = logging.getLogger("mcp_sync")
 

@@ -3,15 +3,17 @@
 import abc
 import logging
 import re
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Union
 
 from .._deadline import Deadline
-from ..calling import Attempt
 from ..eras.base import Ended, Era
 from ..errors import ProtocolError, RequestTimeout, TransportError, beginning_of
 from ..jsonrpc import FOREIGN, SAME, Request, Response, classify_id
 from ..notices import Notice, SubscriptionFilter
 from ..transports.base import Exchange, Interrupted, Outgoing, Transport
+
+if TYPE_CHECKING:
+    from ..calling import Attempt
 
 __all__ = [
     "Handlers",
@@ -87,10 +89,12 @@ class Session(abc.ABC):
 
     era: Era
     transport: Transport
+    #: Whether it was begun by a handshake.
+    is_legacy = False
 
     @abc.abstractmethod
     def call(
-        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt] = None
+        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: "Optional[Attempt]" = None
     ) -> Dict[str, Any]:
         """Send one request and return its result.
 
@@ -111,7 +115,7 @@ class Session(abc.ABC):
         """Say goodbye, if the era knows such a thing."""
 
 
-def attended(outgoing: Outgoing, attempt: Optional[Attempt]) -> Outgoing:
+def attended(outgoing: Outgoing, attempt: "Optional[Attempt]") -> Outgoing:
     """Return a request with what goes along with it, but for what is in its parameters already."""
     if attempt is None:
         return outgoing
@@ -129,7 +133,7 @@ def answer_to(
     era: Era,
     where: str,
     asked: Callable[[Request], bool],
-    attempt: Optional[Attempt] = None,
+    attempt: "Optional[Attempt]" = None,
 ) -> Dict[str, Any]:
     """Read an exchange to its response, and return the result.
 

@@ -52,6 +52,8 @@ class LegacySession(Session):
     :param handlers: who answers the server's own requests.
     """
 
+    is_legacy = True
+
     def __init__(self, transport: Transport, era: Legacy, ids: RequestIds, handlers: Handlers) -> None:
         self.transport = transport
         self.era: Legacy = era

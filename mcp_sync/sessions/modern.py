@@ -1,10 +1,9 @@
 """A modern session: no more than the era itself, since every request stands alone."""
 
 import logging
-from typing import Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from .._deadline import Deadline
-from ..calling import Attempt
 from ..eras.base import Ended
 from ..eras.modern import Modern
 from ..errors import ProtocolError, beginning_of
@@ -12,6 +11,9 @@ from ..jsonrpc import Request, RequestIds
 from ..notices import SubscriptionFilter
 from ..transports.base import Exchange, Transport
 from .base import Said, Session, Stream, answer_to, attended
+
+if TYPE_CHECKING:
+    from ..calling import Attempt
 
 __all__ = ["ModernSession"]
 
@@ -34,7 +36,7 @@ class ModernSession(Session):
         self._ids = ids
 
     def call(
-        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: Optional[Attempt] = None
+        self, method: str, params: Dict[str, Any], deadline: Deadline, attempt: "Optional[Attempt]" = None
     ) -> Dict[str, Any]:
         request_id = self._ids.next()
         if attempt is not None:

@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Union, cast
 
 from .. import _fork
 from .._deadline import Clock, Deadline, monotonic
-from ..calling import TASKS, CallOptions, Cancellation, Progress
+from ..calling import CallOptions, Cancellation, Progress
+from ..eras.modern import TASKS
 from ..errors import (
     Cancelled,
     ClientClosed,

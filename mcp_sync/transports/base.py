@@ -179,6 +179,13 @@ class Transport(abc.ABC):
     def end_session(self, headers: Mapping[str, str], deadline: Deadline) -> None:
         """Tell the server that a session is over, where there is a way to say so."""
 
+    def fallback(self) -> "Optional[Transport]":
+        """Return the transport to try if a legacy server has nothing at its address; None for none. It is closed with this one.
+
+        :raises TransportError: if this one is closed.
+        """
+        return None
+
     @abc.abstractmethod
     def close(self) -> None:
         """Close all idle connections, and interrupt the exchanges that are open."""

@@ -22,7 +22,7 @@ from ._body import Body
 from ._failures import failure, is_from_outside
 from ._guard import Guard
 from ._headers import media_type
-from ._options import Auth, HTTPOptions, origin
+from ._options import HTTPOptions, origin
 from ._pool import Pool
 from .base import ChannelLost, Outgoing, Received, Transport, about_to_send
 
@@ -208,10 +208,6 @@ class HTTPSSE(Transport):
 
     def send(self, outgoing: Outgoing, deadline: Deadline) -> None:
         self._post(self._the_channel(outgoing.channel, deadline), outgoing, Guard(deadline))
-
-    def with_auth(self, auth: Auth, headers: Optional[Mapping[str, str]]) -> "HTTPSSE":
-        """Return a transport to the same server for another principal."""
-        return HTTPSSE(self._options.for_principal(auth, headers))
 
     def close(self) -> None:
         with self._changed:

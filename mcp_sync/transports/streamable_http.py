@@ -11,7 +11,7 @@ eras. Here is who owns what; from the bottom up, each file importing only those 
 """
 
 import threading
-from typing import Callable, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Callable, Dict, Mapping, Optional
 
 from .. import _fork
 from .._deadline import Deadline
@@ -21,6 +21,9 @@ from ._exchange import HTTPExchange
 from ._options import Auth, HTTPOptions
 from ._pool import Pool
 from .base import Outgoing, Transport, about_to_send
+
+if TYPE_CHECKING:
+    from .http_sse import HTTPSSE
 
 __all__ = ["Auth", "HTTPOptions", "StreamableHTTP"]
 
@@ -34,9 +37,10 @@ class StreamableHTTP(Transport):
     def __init__(self, options: HTTPOptions) -> None:
         self.where = options.url
         self._options = options
-        # Guards the three below. The pool is made at first use, and anew after a fork.
+        # Guards the four below. The pool is made at first use, and anew after a fork.
         self._lock = threading.Lock()
         self._pool: Optional[Pool] = None
+        self._fallback: "Optional[HTTPSSE]" = None
         self._exchanges: Dict[int, HTTPExchange] = {}
         self._closed = False
         _fork.register(self)
@@ -88,15 +92,29 @@ class StreamableHTTP(Transport):
         """Return a transport to the same server for another principal, over the same connections."""
         return _SharedTransport(self, self._options.for_principal(auth, headers))
 
+    def fallback(self) -> "HTTPSSE":
+        """Return the transport to a server of 2024 at the same address; made at first use, since few need it."""
+        with _fork.held_off():
+            from .http_sse import HTTPSSE
+        with self._lock:
+            if self._closed:
+                raise self._is_closed()
+            if self._fallback is None:
+                self._fallback = HTTPSSE(self._options)
+            return self._fallback
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
+            fallback = self._fallback
             exchanges = list(self._exchanges.values())
         for exchange in exchanges:
             exchange.interrupt()
         if pool is not None:
             pool.close()
+        if fallback is not None:
+            fallback.close()
 
     def after_fork_in_child(self) -> None:
         # The parent's sockets are dropped elsewhere. Its pools are kept alive for ever: their finalisers take locks.
