@@ -6,7 +6,7 @@ See the specification, basic: Messages.
 import json
 import os
 import threading
-from typing import Any, Dict, NamedTuple, Optional, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _fork
 from .errors import ProtocolError, beginning_of
@@ -40,27 +40,50 @@ _MAX_DEPTH = 200
 SAME, ALIKE, FOREIGN = "same", "alike", "foreign"
 
 
-class Response(NamedTuple):
+class _Message:
+    # Written out, and no named tuples: every program loads these, and making one takes a quarter of a millisecond.
+    __slots__: Tuple[str, ...] = ()
+
+    def _value(self) -> Tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__slots__])
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and bool(self._value() == other._value())
+
+    def __repr__(self) -> str:
+        return "%s%r" % (type(self).__name__, self._value())
+
+
+class Response(_Message):
     """An answer: ``error`` is None exactly if it is a result."""
 
-    id: Any
-    result: Any
-    error: Optional[Dict[str, Any]]
+    __slots__ = ("id", "result", "error")
+
+    def __init__(self, id: Any, result: Any, error: Optional[Dict[str, Any]]) -> None:
+        self.id = id
+        self.result = result
+        self.error = error
 
 
-class Notification(NamedTuple):
+class Notification(_Message):
     """A message that nobody answers."""
 
-    method: str
-    params: Dict[str, Any]
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: Dict[str, Any]) -> None:
+        self.method = method
+        self.params = params
 
 
-class Request(NamedTuple):
+class Request(_Message):
     """A request of the server's (legacy revisions only)."""
 
-    id: Any
-    method: str
-    params: Dict[str, Any]
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, id: Any, method: str, params: Dict[str, Any]) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
 
 
 Message = Union[Response, Notification, Request]

@@ -9,7 +9,7 @@ See the specification, basic/versioning, and the pages on both transports, "Back
 """
 
 import logging
-from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from . import _fork
 from ._deadline import Deadline
@@ -53,7 +53,7 @@ _PROBE_PATIENCE = 5.0
 _NO_ENDPOINT = (400, 404, 405, 406, 415, 501)
 
 
-class Found(NamedTuple):
+class Found:
     """What was found out by a modern request.
 
     :param session: how to speak with the server; None if it has to be greeted as a legacy one.
@@ -61,9 +61,17 @@ class Found(NamedTuple):
     :param error: what it raised, if it did.
     """
 
-    session: Optional[ModernSession]
-    result: Optional[Dict[str, Any]] = None
-    error: Optional[MCPSyncError] = None
+    __slots__ = ("session", "result", "error")
+
+    def __init__(
+        self,
+        session: Optional[ModernSession],
+        result: Optional[Dict[str, Any]] = None,
+        error: Optional[MCPSyncError] = None,
+    ) -> None:
+        self.session = session
+        self.result = result
+        self.error = error
 
 
 def says_nothing_about_the_era(error: MCPSyncError) -> bool:

@@ -91,15 +91,18 @@ def read_query(uri: str) -> Query:
     return Query("resources/read", uri)
 
 
-class Outcome(NamedTuple):
+class Outcome:
     """What a read brought.
 
     :param result: the result.
     :param settled: False if something that was learnt during the read forbids to keep its result as current.
     """
 
-    result: "CacheableResult"
-    settled: bool
+    __slots__ = ("result", "settled")
+
+    def __init__(self, result: "CacheableResult", settled: bool) -> None:
+        self.result = result
+        self.settled = settled
 
 
 #: Called with what became known of a query: a result, or why there is none; and with the sequence of its read, since those who

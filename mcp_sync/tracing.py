@@ -12,9 +12,10 @@ so that there would be nothing to record and nothing to send; and looking whethe
 import logging
 import sys
 from types import MappingProxyType
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, Optional
 from urllib.parse import urlsplit
 
+from . import _fork
 from ._version import __version__
 from .errors import InputRequired, RequestTimeout, ServerError, TransportError
 
@@ -85,11 +86,14 @@ def span(method: str, params: Mapping[str, Any], where: str) -> Span:
     return _UNTRACED if api is None else _TracedSpan(api, method, params, where)
 
 
-class _API(NamedTuple):
-    trace: Any
-    context: Any
-    propagate: Any
-    tracer: Any
+class _API:
+    __slots__ = ("trace", "context", "propagate", "tracer")
+
+    def __init__(self, trace: Any, context: Any, propagate: Any, tracer: Any) -> None:
+        self.trace = trace
+        self.context = context
+        self.propagate = propagate
+        self.tracer = tracer
 
 
 _found: Optional[_API] = None
@@ -100,9 +104,10 @@ def _opentelemetry() -> Optional[_API]:
     global _found, _unusable
     if _found is None and not _unusable:
         try:
-            import opentelemetry.context as context
-            import opentelemetry.propagate as propagate
-            import opentelemetry.trace as trace
+            with _fork.held_off():
+                import opentelemetry.context as context
+                import opentelemetry.propagate as propagate
+                import opentelemetry.trace as trace
 
             # A tracer that is got before the program has set its provider becomes that provider's later.
             _found = _API(trace, context, propagate, trace.get_tracer("mcp_sync", __version__))

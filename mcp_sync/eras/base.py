@@ -2,7 +2,7 @@
 
 import abc
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from ..errors import ResourceNotFound, ServerError, beginning_of
 from ..jsonrpc import INVALID_PARAMS, LEGACY_RESOURCE_NOT_FOUND, Response
@@ -11,15 +11,18 @@ from ..transports.base import Exchange, Outgoing
 __all__ = ["Ended", "Era", "error_parts", "server_error"]
 
 
-class Ended(NamedTuple):
+class Ended:
     """A stream's own word that it is over.
 
     :param how: ``"result"``, ``"error"`` or ``"cancelled"``.
     :param error: the server's error, if that is how.
     """
 
-    how: str
-    error: Optional[ServerError] = None
+    __slots__ = ("how", "error")
+
+    def __init__(self, how: str, error: Optional[ServerError] = None) -> None:
+        self.how = how
+        self.error = error
 
 
 class Era(abc.ABC):
@@ -47,7 +50,8 @@ class Era(abc.ABC):
 
 # Codes with no meaning of their own that servers are known to use for a missing resource, if the text says so.
 _VAGUE_CODES = (-32001, 0)
-_DECIMAL = re.compile(r"-?[0-9]{1,18}")
+# Compiled when it is needed, which is rare.
+_DECIMAL = r"-?[0-9]{1,18}"
 _SAYS_MISSING = ("not found", "unknown resource", "does not exist", "no such resource")
 
 
@@ -76,7 +80,7 @@ def error_parts(response: Response) -> Tuple[int, str, Any]:
 
 
 def _error_code(code: Any) -> int:
-    if isinstance(code, str) and _DECIMAL.fullmatch(code):
+    if isinstance(code, str) and re.fullmatch(_DECIMAL, code):
         return int(code)
     if isinstance(code, float) and code.is_integer():
         return int(code)

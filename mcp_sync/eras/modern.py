@@ -5,7 +5,6 @@ See the specification: basic (``_meta``), basic/versioning, basic/patterns/subsc
 
 import base64
 import logging
-import re
 from typing import Any, Dict, Mapping, Optional, Union
 
 from ..errors import InputRequired, ProtocolError, ServerError, UnsupportedVersion, beginning_of
@@ -54,8 +53,6 @@ _REPEATABLE = frozenset(
     ]
 )
 
-_PLAIN_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
-
 _LIST_NOTICES = dict(LIST_NOTICES)
 
 
@@ -64,7 +61,9 @@ def header_value(value: str) -> str:
 
     See the specification, basic/transports/streamable-http: Value Encoding.
     """
-    if _PLAIN_VALUE.fullmatch(value) and not (value.startswith("=?base64?") and value.endswith("?=")):
+    # Printable ASCII and tabs, and neither of spaces and tabs at the ends.
+    plain = value != "" and value.isascii() and value.replace("\t", " ").isprintable() and value == value.strip(" \t")
+    if plain and not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     encoded = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")
     return "=?base64?%s?=" % encoded
@@ -104,7 +103,7 @@ class Modern(Era):
     def listen(self, request_id: int, wanted: SubscriptionFilter) -> Outgoing:
         """Return the message that opens a stream of notices."""
         outgoing = self.request(request_id, "subscriptions/listen", {"notifications": wanted.to_wire()})
-        return outgoing._replace(streaming=True)
+        return outgoing.but(streaming=True)
 
     def result(self, outgoing: Outgoing, response: Response, exchange: Exchange) -> Dict[str, Any]:
         if response.error is not None:

@@ -120,7 +120,7 @@ def attended(outgoing: Outgoing, attempt: "Optional[Attempt]") -> Outgoing:
     if attempt is None:
         return outgoing
     options = attempt.options
-    return outgoing._replace(
+    return outgoing.but(
         headers=dict(outgoing.headers, **options.headers) if options.headers else outgoing.headers,
         begun=attempt.begun,
         result_types=("complete", "task") if options.accept_task else outgoing.result_types,

@@ -108,7 +108,7 @@ class LegacySession(Session):
         outgoing = Legacy.initialize(ids.next(), client_info, capabilities, channel)
         if transport.shared_channel:
             # Nobody gives up a greeting for what he wanted to ask after it: on one channel a server is greeted once.
-            outgoing = outgoing._replace(begun=lambda exchange: None)
+            outgoing = outgoing.but(begun=lambda exchange: None)
         # Made before the handshake, because the server may ping while it lasts.
         session = cls(transport, Legacy("", None, channel), ids, handlers)
         session.private = private

@@ -10,9 +10,11 @@ __all__ = ["body_length", "media_type", "retry_after_seconds"]
 #: No server's wish to wait is honoured for longer, in seconds.
 _MAX_RETRY_AFTER = 3600.0
 
-# Not str.isdigit(), which takes superscripts for digits, and not any number of them, which int() refuses.
-_LENGTH = re.compile(r"[0-9]{1,18}")
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
+#: The most digits of a length: int() refuses any number of them.
+_MAX_DIGITS = 18
+
+# Compiled when it is needed, which is rare.
+_SECONDS = r"[0-9]+(\.[0-9]*)?"
 
 
 def media_type(content_type: Optional[str]) -> str:
@@ -27,7 +29,9 @@ def body_length(content_length: Optional[str]) -> Optional[int]:
     """
     if content_length is None:
         return None
-    if not _LENGTH.fullmatch(content_length.strip()):
+    digits = content_length.strip()
+    # isdigit() alone takes superscripts for digits.
+    if not (digits.isdigit() and digits.isascii() and len(digits) <= _MAX_DIGITS):
         raise ValueError("its length is %r" % content_length[:40])
     return int(content_length)
 
@@ -37,7 +41,7 @@ def retry_after_seconds(value: Optional[str]) -> Optional[float]:
     if value is None:
         return None
     text = value.strip()
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch(_SECONDS, text):
         return min(float(text), _MAX_RETRY_AFTER)
     try:
         moment = email.utils.parsedate_to_datetime(text)

@@ -13,10 +13,10 @@ __all__ = ["Auth", "HTTPOptions", "origin"]
 #: What ``requests`` takes as credentials.
 Auth = Union[None, Tuple[str, str], Callable[[Any], Any]]
 
-# What no host has in it; not every version of requests says so.
-_NO_HOST = re.compile(r"^\.|[\x00-\x20*<>\"`{|}\\^]")
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")
+# What no host has in it; not every version of requests says so. Patterns are compiled when they are needed.
+_NO_HOST = frozenset("*<>\"`{|}\\^").union(map(chr, range(0x21)))
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_VALUE = r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?"
 # Said anew with every request, by this package.
 _RESERVED = frozenset(["mcp-protocol-version", "mcp-method", "mcp-name", "content-length", "transfer-encoding"])
 
@@ -102,8 +102,9 @@ def _checked_url(url: str) -> Tuple[str, Auth]:
         origin(url)
         possible = parts.scheme in ("http", "https") and bool(parts.hostname)
         if possible:
-            if _NO_HOST.search(parts.hostname or ""):
-                raise ValueError("there is no host %r" % parts.hostname)
+            host = parts.hostname or ""
+            if host.startswith(".") or not _NO_HOST.isdisjoint(host):
+                raise ValueError("there is no host %r" % host)
             requests.Request("POST", url).prepare()
     except ValueError as error:
         raise ValueError("%r is not the URL of an MCP server: %s" % (url, error)) from error
@@ -118,9 +119,9 @@ def _checked_url(url: str) -> Tuple[str, Auth]:
 
 def _checked_headers(headers: Mapping[str, str]) -> Dict[str, str]:
     for name, value in headers.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not re.fullmatch(_NAME, name):
             raise ValueError("the header %r cannot be sent: that is no name for a header" % (name,))
-        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+        if not isinstance(value, str) or not re.fullmatch(_VALUE, value):
             raise ValueError(
                 "the header %r cannot be sent: values are printable ASCII, without spaces at their ends" % name
             )

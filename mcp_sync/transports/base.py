@@ -2,7 +2,7 @@
 
 import abc
 import threading
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 from .._deadline import Deadline
 from ..errors import ProtocolError, TransportError
@@ -34,8 +34,8 @@ class Interrupted(TransportError):
     """An exchange was interrupted from this side, which says nothing about the server."""
 
 
-class Outgoing(NamedTuple):
-    """A message on its way out.
+class Outgoing:
+    """A message on its way out. Immutable; any thread.
 
     :param message: the JSON-RPC message.
     :param headers: fields of it that a transport with headers repeats there.
@@ -47,13 +47,30 @@ class Outgoing(NamedTuple):
     :param result_types: the kinds of result that are wanted (modern: ``resultType``).
     """
 
-    message: Dict[str, Any]
-    headers: Mapping[str, str]
-    repeatable: bool = False
-    streaming: bool = False
-    channel: Optional[int] = None
-    begun: "Optional[Callable[[Exchange], None]]" = None
-    result_types: Tuple[str, ...] = ("complete",)
+    # Written out, as the messages are.
+    __slots__ = ("message", "headers", "repeatable", "streaming", "channel", "begun", "result_types")
+
+    def __init__(
+        self,
+        message: Dict[str, Any],
+        headers: Mapping[str, str],
+        repeatable: bool = False,
+        streaming: bool = False,
+        channel: Optional[int] = None,
+        begun: "Optional[Callable[[Exchange], None]]" = None,
+        result_types: Tuple[str, ...] = ("complete",),
+    ) -> None:
+        self.message = message
+        self.headers = headers
+        self.repeatable = repeatable
+        self.streaming = streaming
+        self.channel = channel
+        self.begun = begun
+        self.result_types = result_types
+
+    def but(self, **changes: Any) -> "Outgoing":
+        """Return the same message with other values for some of the parameters."""
+        return Outgoing(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
 
 class Exchange(abc.ABC):

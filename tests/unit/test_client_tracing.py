@@ -22,7 +22,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Any]":
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     api = tracing._opentelemetry()
     assert api is not None
-    monkeypatch.setattr(tracing, "_found", api._replace(tracer=provider.get_tracer("mcp_sync")))
+    monkeypatch.setattr(tracing, "_found", tracing._API(api.trace, api.context, api.propagate, provider.get_tracer("mcp_sync")))
     yield exporter.get_finished_spans
     provider.shutdown()
 

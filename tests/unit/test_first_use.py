@@ -10,11 +10,18 @@ from typing import Any, List
 import pytest
 
 import mcp_sync
-from mcp_sync import Client, results
+from mcp_sync import Client, TransportError, results
+from mcp_sync._deadline import Deadline
+from mcp_sync.testing import Server
+from mcp_sync.transports.streamable_http import HTTPOptions, StreamableHTTP
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(mcp_sync.__file__)))
 
 BOUND = 30.0
+
+#: Files of which a program that only reads has no need.
+RARE = ["calling", "calls", "elicitation", "eras.legacy", "sessions.legacy", "tools", "tasks", "skills", "schema", "upkeep"]
+RARE += ["watch", "transports.http_sse", "transports.stdio", "_pending"]
 
 
 def run(code: str) -> str:
@@ -60,10 +67,40 @@ def test_what_was_pickled_is_read_where_nothing_was_loaded() -> None:
 
 def test_importing_loads_neither_what_is_rare_nor_what_is_slow() -> None:
     rare = ["dataclasses", "inspect", "subprocess", "asyncio", "jsonschema", "yaml"]
-    rare += ["mcp_sync." + name for name in ("tools", "tasks", "skills", "schema", "upkeep", "watch", "transports.stdio")]
+    rare += ["mcp_sync." + name for name in RARE]
     bare = "import requests, sseclient, cachetools, sys; before = set(sys.modules); "
     loaded = run(bare + "import mcp_sync; print([name for name in %r if name in set(sys.modules) - before])" % rare)
     assert loaded == "[]"
+
+
+def test_nor_does_reading_one_resource() -> None:
+    rare = ["dataclasses", "inspect", "asyncio"] + ["mcp_sync." + name for name in RARE]
+    with Server() as server:
+        server.add("docs://a", "text")
+        code = "import sys; from mcp_sync import Client; print(Client(%r).read_resource('docs://a').text); " % server.url
+        assert run(code + "print([name for name in %r if name in sys.modules])" % rare) == "text\n[]"
+        assert [request.method for request in server.requests] == ["resources/read"]
+
+
+def test_the_transport_of_2024_is_made_once_and_closed_with_the_other() -> None:
+    transport = StreamableHTTP(HTTPOptions("http://127.0.0.1:9/mcp"))
+    assert transport.fallback() is transport.fallback()
+    assert transport.fallback().where == transport.where
+    fallback = transport.fallback()
+    transport.close()
+    with pytest.raises(TransportError, match="is closed"):
+        fallback.connect(Deadline(1.0))
+    with pytest.raises(TransportError, match="is closed"):
+        transport.fallback()
+
+
+def test_another_principal_s_transport_of_2024_has_its_own_credentials() -> None:
+    transport = StreamableHTTP(HTTPOptions("http://127.0.0.1:9/mcp", headers={"X-Who": "one"}))
+    other = transport.with_auth(None, {"X-Who": "other"})
+    assert other.fallback() is not transport.fallback()
+    assert other.fallback()._options.headers == {"X-Who": "other"}
+    transport.close()
+    other.close()
 
 
 def test_two_threads_at_first_use_get_one_and_the_same() -> None:

@@ -105,7 +105,7 @@ def test_a_server_that_finds_the_headers_wrong_is_believed() -> None:
     with Server() as server:
         door = transport(server.url)
         outgoing = ERA.request(IDS.next(), "resources/read", {"uri": URI})
-        outgoing = outgoing._replace(headers=dict(outgoing.headers, **{"Mcp-Name": "another"}))
+        outgoing = outgoing.but(headers=dict(outgoing.headers, **{"Mcp-Name": "another"}))
         [refused] = messages(door, outgoing)
         door.close()
     assert refused.error["code"] == -32020

@@ -358,11 +358,13 @@ def test_what_is_not_clearly_granted_is_not_granted(granted: Any) -> None:
 
 @pytest.mark.parametrize("answer_id", [ID, str(ID), None, 0])
 def test_the_stream_s_own_endings_are_told_apart(answer_id: Any) -> None:
-    assert ERA.notice(ID, Response(answer_id, {"resultType": "complete"}, None)) == Ended("result")
+    ended = ERA.notice(ID, Response(answer_id, {"resultType": "complete"}, None))
+    assert isinstance(ended, Ended) and (ended.how, ended.error) == ("result", None)
     ended = ERA.notice(ID, Response(answer_id, None, {"code": -32603, "message": "m", "data": 1}))
     assert isinstance(ended, Ended) and ended.how == "error"
     assert ended.error is not None and (ended.error.code, ended.error.data) == (-32603, 1)
-    assert notice("notifications/cancelled", {"requestId": answer_id}) == Ended("cancelled")
+    ended = notice("notifications/cancelled", {"requestId": answer_id})
+    assert isinstance(ended, Ended) and (ended.how, ended.error) == ("cancelled", None)
 
 
 def test_a_cancellation_of_another_request_is_ignored() -> None:

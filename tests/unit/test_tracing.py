@@ -83,7 +83,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Any]":
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     api = tracing._opentelemetry()
     assert api is not None
-    monkeypatch.setattr(tracing, "_found", api._replace(tracer=provider.get_tracer("mcp_sync")))
+    monkeypatch.setattr(tracing, "_found", tracing._API(api.trace, api.context, api.propagate, provider.get_tracer("mcp_sync")))
     yield exporter.get_finished_spans
     provider.shutdown()
 
@@ -248,7 +248,7 @@ def test_what_breaks_in_the_tracing_does_not_break_the_request(
 
     api = tracing._opentelemetry()
     assert api is not None
-    monkeypatch.setattr(tracing, "_found", api._replace(tracer=Broken()))
+    monkeypatch.setattr(tracing, "_found", tracing._API(api.trace, api.context, api.propagate, Broken()))
     span = traced(name="add")
     with span as additions:
         span.spoken("2026-07-28")
