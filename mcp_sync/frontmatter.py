@@ -12,6 +12,7 @@ import math
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import _fork
 from .errors import NotSupported, ProtocolError, beginning_of
 
 __all__ = ["body_of", "frontmatter_of", "same"]
@@ -129,7 +130,8 @@ def _integer(digits: str) -> Any:
 
 def _parsed(text: str, what: str) -> Dict[str, Any]:
     try:
-        import yaml
+        with _fork.held_off():
+            import yaml
     except ImportError as error:
         raise NotSupported(
             "the frontmatter of %s takes a YAML parser: pip install mcp-sync-client[skills]" % what

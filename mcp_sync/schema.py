@@ -15,6 +15,7 @@ import re
 import threading
 from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple
 
+from . import _fork
 from .errors import ProtocolError, beginning_of
 from .results import CallToolResult, Tool
 
@@ -87,7 +88,8 @@ _budget = _Budget()
 
 def available() -> bool:
     """Whether anything can be checked: whether jsonschema is installed."""
-    return importlib.util.find_spec("jsonschema") is not None
+    with _fork.held_off():
+        return importlib.util.find_spec("jsonschema") is not None
 
 
 def check(tool: Tool, result: CallToolResult) -> None:
@@ -104,7 +106,8 @@ def check(tool: Tool, result: CallToolResult) -> None:
     if schema is None or result.is_error:
         return
     try:
-        import jsonschema
+        with _fork.held_off():
+            import jsonschema
     except ImportError:
         _log.debug("%s: the answer was not checked: pip install mcp-sync-client[schema]", beginning_of(tool.name))
         return
@@ -205,8 +208,9 @@ def _look_through(schema: Any) -> None:
 def _checker(limited: Any, schema: Dict[str, Any]) -> Callable[[Any], Iterator[Any]]:
     """Return what yields the errors of a value. References are found in the schema, or not at all."""
     try:
-        from referencing import Registry
-        from referencing.exceptions import Unresolvable
+        with _fork.held_off():
+            from referencing import Registry
+            from referencing.exceptions import Unresolvable
     except ImportError:
         return _checker_of_old(limited, schema)
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Mapping, Tuple
 
+from . import _fork
 from .errors import NotSupported, beginning_of
 
 __all__ = ["expand", "variables"]
@@ -45,7 +46,8 @@ def _names(parsed: Any) -> Tuple[str, ...]:
 
 def _parsed(template: str) -> Any:
     try:
-        import uritemplate
+        with _fork.held_off():
+            import uritemplate
     except ImportError as error:
         raise NotSupported("expanding URI templates needs a package: pip install mcp-sync-client[templates]") from error
     try:

@@ -370,6 +370,38 @@ def test_nothing_is_imported_by_a_client_at_work_but_while_forks_are_held_off(se
     assert (code, out, err) == (0, "True []\n", "")
 
 
+@pytest.mark.parametrize("options", [{}, {"eras": ("legacy",)}, {"transport": "http+sse"}])
+def test_nor_is_what_a_server_of_any_era_needs_and_a_call_that_asks_back(options: Any) -> None:
+    form = {"message": "?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}}
+    question = {"method": "elicitation/create", "params": form}
+    with Server(**options) as server:
+        server.add(CONFIG, "colour = blue")
+        server.add_tool(
+            "ask",
+            lambda arguments, call: {"did": call.ask({"sure": question})["sure"]["action"]},
+            output_schema={"type": "object", "properties": {"did": {"type": "string"}}},
+        )
+        code, out, err = run(
+            server,
+            """
+            from mcp_sync import _fork
+            unguarded = []
+
+            class Looking:
+                def find_spec(self, name, path=None, target=None):
+                    if not _fork.held_off()._is_owned():
+                        unguarded.append(name)
+
+            sys.meta_path.insert(0, Looking())
+            client = Client(URL, on_elicitation=lambda params: {"sure": True})
+            print(client.read_resource(CONFIG).text, client.call_tool("ask").structured_content["did"])
+            client.close()
+            print(unguarded)
+            """,
+        )
+    assert (code, out, err) == (0, "colour = blue accept\n[]\n", "")
+
+
 @needs_fork
 def test_a_child_counts_its_own_gaps_and_reconnections(server: Server) -> None:
     code, out, err = run(
