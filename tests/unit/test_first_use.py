@@ -74,7 +74,7 @@ def test_importing_loads_neither_what_is_rare_nor_what_is_slow() -> None:
 
 
 def test_nor_does_reading_one_resource() -> None:
-    rare = ["dataclasses", "inspect", "asyncio"] + ["mcp_sync." + name for name in RARE]
+    rare = ["asyncio"] + ["mcp_sync." + name for name in RARE]
     with Server() as server:
         server.add("docs://a", "text")
         code = "import sys; from mcp_sync import Client; print(Client(%r).read_resource('docs://a').text); " % server.url
