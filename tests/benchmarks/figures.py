@@ -296,7 +296,7 @@ def cached(rounds: int) -> None:
                     rival.do("hits")
             for threads in (1, 8, 32):
                 # Long enough for the threads to be in each other's way: Python lets each run for some milliseconds.
-                times = {kind: 3200 if kind == CACHED else threads * 30000 for kind in rivals}
+                times = {kind: 3200 if kind == CACHED else 640000 for kind in rivals}
                 works = {
                     kind: (lambda kind=kind, rival=rival: float(rival.do("rate", threads, times[kind])))  # type: ignore
                     for kind, rival in rivals.items()
@@ -336,7 +336,7 @@ def notice(rounds: int) -> None:
 def baseline(rounds: int) -> None:
     count, delay, threads = 1000, 0.02, 4
     with Canned() as server, Rival(OURS, server.url) as rival:
-        rival.do("watch", count)
+        rival.do("watch", count, False)
         server.ask("delay %g" % delay)
         taken = []
         for _ in range(max(1, rounds // 2)):
@@ -349,18 +349,18 @@ def baseline(rounds: int) -> None:
 
 
 def idle(rounds: int) -> None:
-    count = 10000
-    each: List[float] = []
-    for _ in range(min(3, rounds)):
-        with Canned() as server, Rival(OURS, server.url) as rival:
-            size, threads = rival.do("watch", count)
-            time.sleep(2.0)  # the threads that read have nothing to do any more
-            streams, threads = int(server.ask("streams")), rival.do("threads")
-            each.append(size)
-    text = 100 / 1024.0
-    beside = statistics.median(each) - text
-    work = "idle watch of 10,000 URIs: memory of each"
-    show(work, kib(beside), "text of each", kib(text), beside / text, "≤ 1.5 KiB")
+    count, text = 10000, 100 / 1024.0
+    for what, trace, target in (("allocated", True, "≤ 1.5 KiB"), ("resident", False, "")):
+        each: List[float] = []
+        for _ in range(min(3, rounds)):
+            with Canned() as server, Rival(OURS, server.url) as rival:
+                rival.do("watch", count, trace)
+                time.sleep(2.0)  # the threads that read have nothing to do any more
+                streams, threads = int(server.ask("streams")), rival.do("threads")
+                each.append(rival.do("weight", count))
+        beside = statistics.median(each) - text
+        work = "idle watch of 10,000 URIs: %s for each" % what
+        show(work, kib(beside), "text of each", kib(text), beside / text, target)
     show("idle watch of 10,000 URIs: threads", str(threads), "streams", str(streams), threads / streams, "2 threads, 1 stream")
 
 

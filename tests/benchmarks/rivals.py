@@ -9,6 +9,7 @@ import queue
 import sys
 import threading
 import time
+import tracemalloc
 
 URI = "docs://figures/0"
 META = {
@@ -256,20 +257,28 @@ def main():
         return
     rival = kind(url)
     texts = queue.Queue()
-    kept = []
+    kept, before = [], []
 
     def more(count):
-        before, threads = resident(), threading.active_count()
+        memory, threads = resident(), threading.active_count()
         for _ in range(count):
             kept.append(kind(url))
             kept[-1].read(URI)
-        return (resident() - before) / count, (threading.active_count() - threads) / count
+        return (resident() - memory) / count, (threading.active_count() - threads) / count
 
-    def watch(count):
-        rival.read(URI)
-        before = resident()
+    def watch(count, trace):
+        rival.watch(1)  # loads what it needs
+        if trace:
+            tracemalloc.start()
+        before.append(resident())
         rival.watch(count)
-        return (resident() - before) / count, threading.active_count() - 1
+
+    def weight(count):
+        """Return what each of the watched weighs in KiB: what is allocated for it if that is traced, or resident otherwise."""
+        gc.collect()
+        if tracemalloc.is_tracing():
+            return tracemalloc.get_traced_memory()[0] / 1024.0 / count
+        return (resident() - before[-1]) / count
 
     def wait(text):
         while True:
@@ -284,6 +293,7 @@ def main():
         "wait": wait,
         "more": more,
         "watch": watch,
+        "weight": weight,
         "threads": lambda: threading.active_count() - 1,
     }
     print(json.dumps("ready"), flush=True)
