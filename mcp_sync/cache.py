@@ -88,15 +88,27 @@ class Entry(Generic[V]):
         return Entry(self.value, self.sequence, self.coverage, -1, self.fresh_until, self.hinted, self.size)
 
 
-class Ticket(NamedTuple):
+class Ticket:
     """The right to store one read."""
 
-    key: Key
-    sequence: int
-    coverage: Coverage
-    generation: int
-    lease: Optional[Lease]
-    flight: "Flight[Any]"
+    # Written out, as the messages are (jsonrpc.py).
+    __slots__ = ("key", "sequence", "coverage", "generation", "lease", "flight")
+
+    def __init__(
+        self,
+        key: Key,
+        sequence: int,
+        coverage: Coverage,
+        generation: int,
+        lease: Optional[Lease],
+        flight: "Flight[Any]",
+    ) -> None:
+        self.key = key
+        self.sequence = sequence
+        self.coverage = coverage
+        self.generation = generation
+        self.lease = lease
+        self.flight = flight
 
 
 class Stored(NamedTuple):
