@@ -2,6 +2,8 @@
 
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Tuple
 
+from ._value import Value
+
 __all__ = [
     "Acknowledged",
     "Notice",
@@ -85,29 +87,10 @@ def _texts(values: Any) -> FrozenSet[str]:
     return frozenset(value for value in values if isinstance(value, str))
 
 
-class Notice:
+class Notice(Value):
     """Something that the server said changed. It never says how. Immutable; any thread."""
 
-    # Written out, and no dataclasses: every program loads these, and making a dataclass takes a millisecond.
     __slots__ = ()
-
-    def _value(self) -> Tuple[Any, ...]:
-        return ()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a notice cannot be changed")
-
-    def __eq__(self, other: Any) -> bool:
-        return type(self) is type(other) and bool(self._value() == other._value())
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._value()))
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return type(self), self._value()
-
-    def __repr__(self) -> str:
-        return "%s(%s)" % (type(self).__name__, ", ".join(map(repr, self._value())))
 
 
 class ResourceUpdated(Notice):
@@ -122,7 +105,7 @@ class ResourceUpdated(Notice):
     def __init__(self, uri: str) -> None:
         object.__setattr__(self, "uri", uri)
 
-    def _value(self) -> Tuple[Any, ...]:
+    def _parts(self) -> Tuple[Any, ...]:
         return (self.uri,)
 
 
@@ -156,7 +139,7 @@ class Acknowledged(Notice):
     def __init__(self, granted: SubscriptionFilter) -> None:
         object.__setattr__(self, "granted", granted)
 
-    def _value(self) -> Tuple[Any, ...]:
+    def _parts(self) -> Tuple[Any, ...]:
         return (self.granted,)
 
 

@@ -1,6 +1,7 @@
-"""What users receive: frozen dataclasses, tolerant parsing, and ``.raw`` for all the rest.
+"""What users receive: immutable values, tolerant parsing, and ``.raw`` for all the rest.
 
-``base.py`` says what every result is, ``lists.py`` what every complete list is; every other file is one kind of answer.
+``base.py`` says what every result is, ``kept.py`` what most of them have, ``lists.py`` what every complete list is; every other
+file is one kind of answer.
 """
 
 from typing import TYPE_CHECKING

@@ -4,20 +4,18 @@ Parsing never raises for a field of the wrong type: the field is then absent. It
 :class:`~mcp_sync.errors.ProtocolError` only where nothing useful is left.
 """
 
+import abc
 import base64
 import binascii
-import dataclasses
 import datetime
 import hashlib
 import json
 import re
 import time
-from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, TypeVar
 
 from .._deadline import Clock, monotonic
 from ..errors import ProtocolError, beginning_of
-from ..freshness import PRIVATE
 
 __all__ = [
     "CacheableResult",
@@ -116,8 +114,7 @@ def last_modified(raw: _Raw) -> Optional[datetime.datetime]:
 _ResultT = TypeVar("_ResultT", bound="CacheableResult")
 
 
-@dataclass(frozen=True)
-class CacheableResult:
+class CacheableResult(abc.ABC):
     """What all results that can be kept have in common: where they come from and how old they are.
 
     See the specification, server/utilities/caching. Immutable; any thread.
@@ -129,16 +126,19 @@ class CacheableResult:
     :param started: when the read began, on the client's monotonic clock: the data was current at some later moment.
     :param received: when the answer had arrived, on the same clock.
     :param started_at: when the read began, in seconds since 1970 by this machine's clock.
+    :param clock: what ``started`` and ``received`` count by.
     """
 
-    raw: Dict[str, Any] = field(default_factory=dict, repr=False)
-    stale: bool = field(default=False, compare=False)
-    ttl: float = field(default=0.0, repr=False, compare=False)
-    scope: str = field(default=PRIVATE, repr=False, compare=False)
-    started: float = field(default=0.0, repr=False, compare=False)
-    received: float = field(default=0.0, repr=False, compare=False)
-    started_at: float = field(default=0.0, repr=False, compare=False)
-    clock: Clock = field(default=monotonic, repr=False, compare=False)
+    __slots__ = ()
+
+    raw: Dict[str, Any]
+    stale: bool
+    ttl: float
+    scope: str
+    started: float
+    received: float
+    started_at: float
+    clock: Clock
 
     @property
     def age(self) -> float:
@@ -154,7 +154,7 @@ class CacheableResult:
     def version(self) -> str:
         """A digest of the content: equal versions hold equal content. Hexadecimal, 16 digits."""
         # Computed at first use, since most reads never ask; writing it twice in two threads writes the same.
-        known = self.__dict__.get("_version")
+        known = getattr(self, "_version", None)
         if known is None:
             known = hashlib.sha256(self._identity()).hexdigest()[:16]
             object.__setattr__(self, "_version", known)
@@ -167,18 +167,21 @@ class CacheableResult:
         """Return the part of ``raw`` that is the resource itself: two results with equal content are one version."""
         return self.raw
 
+    @abc.abstractmethod
     def as_stale(self: _ResultT) -> _ResultT:
         """Return the same copy, labelled stale."""
-        return self if self.stale else dataclasses.replace(self, stale=True)
+
+    @abc.abstractmethod
+    def _state(self) -> Dict[str, Any]:
+        """Return all attributes."""
 
     def __getstate__(self) -> Dict[str, Any]:
         # Neither an injected clock nor any monotonic clock's time means anything to another process.
-        state = dict(self.__dict__)
-        state["clock"] = None
-        return state
+        return dict(self._state(), clock=None)
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         # Its age goes on by the calendar, which is all that two machines have in common.
         began = monotonic() - max(0.0, time.time() - state["started_at"])
         took = state["received"] - state["started"]
-        self.__dict__.update(state, clock=monotonic, started=began, received=began + took)
+        for name, value in dict(state, clock=monotonic, started=began, received=began + took).items():
+            object.__setattr__(self, name, value)

@@ -1,64 +1,65 @@
-"""What a resource holds: the answer to ``resources/read``, and its parts."""
+"""What a resource holds: the answer to ``resources/read``, and its parts.
+
+Thousands of these are kept, most of them small, and what the server sent would be most of what they weigh. So of an ordinary one
+only that is kept which is no attribute of its own anyway, and ``raw`` is put together again when somebody asks for it.
+"""
 
 import datetime
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
-from .._deadline import Clock
+from .._deadline import Clock, monotonic
+from .._value import Value
 from ..errors import ProtocolError, beginning_of
-from ..freshness import cache_scope, ttl_seconds
+from ..freshness import PRIVATE, cache_scope, ttl_seconds
 from .base import CacheableResult, bytes_of, last_modified, list_field, text_field
 
 __all__ = ["BlobResourceContents", "Contents", "ReadResourceResult", "TextResourceContents", "contents_from_wire"]
 
-
-# Thousands of results are kept, most of them small, and what the server sent would be most of what they weigh. So of an ordinary
-# one only that is kept which is no field of its own anyway, and ``raw`` is put together again when somebody asks for it.
+_set = object.__setattr__  # past what makes a value immutable
 
 # All the orders in which the fields of an ordinary text came so far.
-_orders: Dict[Tuple[str, ...], Tuple[str, ...]] = {}
+_Order = Tuple[str, ...]
+_orders: Dict[_Order, _Order] = {}
 _ORDINARY = frozenset(["uri", "mimeType", "text"])
 
-# The last result without its contents, and how it is written: a server says the same of itself, and of how long it lasts, again
-# and again.
-_last_frame: Tuple[str, Dict[str, Any]] = ("", {})
+# A result without its contents. And the last one, beside how it is written: a server says the same of itself, and of how long it
+# lasts, again and again.
+_Frame = Tuple[Dict[str, Any]]
+_last_frame: Tuple[str, _Frame] = ("", ({},))
 
 
-class _Assembled:
-    """A value that can put together what the server sent."""
-
-    def _assemble(self) -> Dict[str, Any]:
-        raise NotImplementedError
-
-    if not TYPE_CHECKING:  # which would then take any name for an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            # Only asked for what is not there. Without a look into __dict__, which takes memory for good.
-            if name == "raw":
-                return self._assemble()
-            raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
-
-
-@dataclass(frozen=True)
-class TextResourceContents(_Assembled):
-    """Text that a resource holds. See the specification, server/resources: Resource Contents.
+class TextResourceContents(Value):
+    """Text that a resource holds. See the specification, server/resources: Resource Contents. Immutable; any thread.
 
     :param uri: the URI of this part; a directory, say, has several.
     :param text: the text.
     :param mime_type: its media type, or None.
-    :param raw: all that the server sent.
+    :param raw: all that the server sent; or only the order of its fields, if there are none but these three.
     """
 
+    __slots__ = ("uri", "text", "mime_type", "_raw")
     uri: str
     text: str
-    mime_type: Optional[str] = None
-    raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    mime_type: Optional[str]
+    _raw: Union[Dict[str, Any], _Order]
 
-    def _assemble(self) -> Dict[str, Any]:
+    def __init__(
+        self, uri: str, text: str, mime_type: Optional[str] = None, raw: Union[Dict[str, Any], _Order, None] = None
+    ) -> None:
+        _set(self, "uri", uri)
+        _set(self, "text", text)
+        _set(self, "mime_type", mime_type)
+        _set(self, "_raw", {} if raw is None else raw)
+
+    @property
+    def raw(self) -> Dict[str, Any]:
+        """All that the server sent."""
+        raw = self._raw
+        if isinstance(raw, dict):
+            return raw
         values = {"uri": self.uri, "mimeType": self.mime_type, "text": self.text}
-        names: Tuple[str, ...] = object.__getattribute__(self, "_order")
-        return {name: values[name] for name in names}
+        return {name: values[name] for name in raw}
 
     @property
     def data(self) -> bytes:
@@ -67,12 +68,20 @@ class TextResourceContents(_Assembled):
 
     @property
     def last_modified(self) -> Optional[datetime.datetime]:
-        return last_modified(self.raw)
+        return last_modified(self._raw) if isinstance(self._raw, dict) else None
+
+    def _parts(self) -> Tuple[Any, ...]:
+        return self.uri, self.text, self.mime_type
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), self._parts() + (self._raw,)
+
+    def __repr__(self) -> str:
+        return "TextResourceContents(uri=%r, text=%r, mime_type=%r)" % self._parts()
 
 
-@dataclass(frozen=True)
-class BlobResourceContents:
-    """Bytes that a resource holds. See the specification, server/resources: Resource Contents.
+class BlobResourceContents(Value):
+    """Bytes that a resource holds. See the specification, server/resources: Resource Contents. Immutable; any thread.
 
     :param uri: the URI of this part.
     :param blob: the bytes as the server sent them, in base64.
@@ -80,10 +89,17 @@ class BlobResourceContents:
     :param raw: all that the server sent.
     """
 
+    __slots__ = ("uri", "blob", "mime_type", "raw")
     uri: str
-    blob: str = field(repr=False)
-    mime_type: Optional[str] = None
-    raw: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    blob: str
+    mime_type: Optional[str]
+    raw: Dict[str, Any]
+
+    def __init__(self, uri: str, blob: str, mime_type: Optional[str] = None, raw: Optional[Dict[str, Any]] = None) -> None:
+        _set(self, "uri", uri)
+        _set(self, "blob", blob)
+        _set(self, "mime_type", mime_type)
+        _set(self, "raw", {} if raw is None else raw)
 
     @property
     def data(self) -> bytes:
@@ -96,6 +112,15 @@ class BlobResourceContents:
     @property
     def last_modified(self) -> Optional[datetime.datetime]:
         return last_modified(self.raw)
+
+    def _parts(self) -> Tuple[Any, ...]:
+        return self.uri, self.blob, self.mime_type
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), self._parts() + (self.raw,)
+
+    def __repr__(self) -> str:
+        return "BlobResourceContents(uri=%r, mime_type=%r)" % (self.uri, self.mime_type)
 
 
 Contents = Union[TextResourceContents, BlobResourceContents]
@@ -114,30 +139,77 @@ def contents_from_wire(raw: Any, asked: str) -> Optional[Contents]:
     text = text_field(raw, "text")
     if text is not None:
         kind = text_field(raw, "mimeType")
-        part = TextResourceContents(uri, text, kind if kind is None else sys.intern(kind), raw)
+        kept: Union[Dict[str, Any], _Order] = raw
         if _ORDINARY.issuperset(raw) and all(type(value) is str for value in raw.values()):
             order = tuple(raw)
-            object.__setattr__(part, "_order", _orders.setdefault(order, order))
-            object.__delattr__(part, "raw")
-        return part
+            kept = _orders.setdefault(order, order)
+        return TextResourceContents(uri, text, kind if kind is None else sys.intern(kind), kept)
     blob = text_field(raw, "blob")
     if blob is not None:
         return BlobResourceContents(uri, blob, text_field(raw, "mimeType"), raw)
     return None
 
 
-@dataclass(frozen=True)
-class ReadResourceResult(_Assembled, CacheableResult):
-    """The answer to ``resources/read``. See the specification, server/resources.
+class ReadResourceResult(CacheableResult, Value):
+    """The answer to ``resources/read``. See the specification, server/resources. Immutable; any thread.
+
+    It has all that a :class:`CacheableResult` has, and:
 
     :param uri: the URI that was asked for.
     :param contents: its parts; most resources have one.
     :param listed_last_modified: when the resource last changed according to the catalog, if a current one was at hand.
     """
 
-    uri: str = ""
-    contents: Tuple[Contents, ...] = ()
-    listed_last_modified: Optional[datetime.datetime] = field(default=None, repr=False, compare=False)
+    __slots__ = (
+        "_raw",
+        "stale",
+        "ttl",
+        "scope",
+        "started",
+        "received",
+        "started_at",
+        "clock",
+        "uri",
+        "contents",
+        "listed_last_modified",
+        "_version",
+    )
+    _raw: Union[Dict[str, Any], _Frame]
+    uri: str
+    contents: Tuple[Contents, ...]
+    listed_last_modified: Optional[datetime.datetime]
+
+    def __init__(
+        self,
+        raw: Union[Dict[str, Any], _Frame, None] = None,
+        stale: bool = False,
+        ttl: float = 0.0,
+        scope: str = PRIVATE,
+        started: float = 0.0,
+        received: float = 0.0,
+        started_at: float = 0.0,
+        clock: Clock = monotonic,
+        uri: str = "",
+        contents: Tuple[Contents, ...] = (),
+        listed_last_modified: Optional[datetime.datetime] = None,
+    ) -> None:
+        _set(self, "_raw", {} if raw is None else raw)
+        _set(self, "stale", stale)
+        _set(self, "ttl", ttl)
+        _set(self, "scope", scope)
+        _set(self, "started", started)
+        _set(self, "received", received)
+        _set(self, "started_at", started_at)
+        _set(self, "clock", clock)
+        _set(self, "uri", uri)
+        _set(self, "contents", contents)
+        _set(self, "listed_last_modified", listed_last_modified)
+
+    @property
+    def raw(self) -> Dict[str, Any]:  # type: ignore[override]
+        """The ``result`` object as the server sent it."""
+        raw = self._raw
+        return {**raw[0], "contents": self.content()} if isinstance(raw, tuple) else raw
 
     @property
     def text(self) -> str:
@@ -171,11 +243,27 @@ class ReadResourceResult(_Assembled, CacheableResult):
         return max((moment for moment in told if moment is not None), default=None)
 
     def content(self) -> Any:
-        return self.raw.get("contents")
+        return [part.raw for part in self.contents] if isinstance(self._raw, tuple) else self._raw.get("contents")
 
-    def _assemble(self) -> Dict[str, Any]:
-        frame: Dict[str, Any] = object.__getattribute__(self, "_frame")
-        return {**frame, "contents": [part.raw for part in self.contents]}
+    def as_stale(self) -> "ReadResourceResult":
+        if self.stale:
+            return self
+        stale = object.__new__(type(self))
+        for name, value in dict(self._state(), stale=True).items():
+            _set(stale, name, value)
+        return stale
+
+    def _state(self) -> Dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
+
+    # Not as other values do it: there is a state to be told.
+    __reduce__ = object.__reduce__  # type: ignore[assignment]
+
+    def _parts(self) -> Tuple[Any, ...]:
+        return self.raw, self.uri, self.contents
+
+    def __repr__(self) -> str:
+        return "ReadResourceResult(stale=%r, uri=%r, contents=%r)" % (self.stale, self.uri, self.contents)
 
     @classmethod
     def from_wire(
@@ -197,8 +285,16 @@ class ReadResourceResult(_Assembled, CacheableResult):
         contents = tuple(part for part in (contents_from_wire(item, uri) for item in listed) if part is not None)
         if listed and not contents:
             raise ProtocolError("the server sent contents of %s without text or blob: %s" % (uri, beginning_of(listed)))
-        result = cls(
-            raw,
+        kept: Union[Dict[str, Any], _Frame] = raw
+        if len(contents) == len(listed):
+            frame = {**raw, "contents": None}  # in its place
+            written = repr(frame)  # tells apart what is equal and not the same: 0 and False, and two orders
+            last = _last_frame
+            if written != last[0]:
+                _last_frame = last = (written, (frame,))
+            kept = last[1]
+        return cls(
+            kept,
             False,
             ttl_seconds(raw.get("ttlMs")),
             cache_scope(raw.get("cacheScope")),
@@ -210,12 +306,3 @@ class ReadResourceResult(_Assembled, CacheableResult):
             contents,
             listed_last_modified,
         )
-        if len(contents) == len(listed):
-            frame = {**raw, "contents": None}  # in its place
-            written = repr(frame)  # tells apart what is equal and not the same: 0 and False, and two orders
-            last = _last_frame
-            if written != last[0]:
-                _last_frame = last = (written, frame)
-            object.__setattr__(result, "_frame", last[1])
-            object.__delattr__(result, "raw")
-        return result

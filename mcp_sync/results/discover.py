@@ -6,7 +6,8 @@ from typing import Any, Dict, FrozenSet, Optional, Tuple
 from .._deadline import Clock
 from ..errors import ProtocolError, beginning_of
 from ..freshness import cache_scope, ttl_seconds
-from .base import CacheableResult, mapping_field, text_field
+from .base import mapping_field, text_field
+from .kept import KeptResult
 
 __all__ = ["DiscoverResult", "Implementation"]
 
@@ -34,7 +35,7 @@ class Implementation:
 
 
 @dataclass(frozen=True)
-class DiscoverResult(CacheableResult):
+class DiscoverResult(KeptResult):
     """What a server says of itself: the answer to ``server/discover``. See the specification, server/discover.
 
     :param supported_versions: the protocol revisions that it speaks.

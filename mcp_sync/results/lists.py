@@ -5,7 +5,8 @@ from typing import Any, Callable, ClassVar, Dict, Generic, Iterator, List, Named
 
 from .._deadline import Clock
 from ..freshness import PRIVATE, cache_scope, ttl_seconds
-from .base import CacheableResult, list_field
+from .base import list_field
+from .kept import KeptResult
 
 __all__ = ["LeftOut", "ListResult", "Shape", "list_from_pages"]
 
@@ -42,7 +43,7 @@ _ItemT = TypeVar("_ItemT")
 
 
 @dataclass(frozen=True)
-class ListResult(CacheableResult, Generic[_ItemT]):
+class ListResult(KeptResult, Generic[_ItemT]):
     """A complete list, all pages. Iterable. Immutable; any thread.
 
     :param left_out: what the server listed, but cannot be used, and why.

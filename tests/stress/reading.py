@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 from mcp_sync import results
 from mcp_sync._deadline import monotonic
 from mcp_sync._eventstream import Event, EventStream
+from mcp_sync._value import Value
 from mcp_sync.eras.base import Ended
 from mcp_sync.eras.legacy import Legacy
 from mcp_sync.eras.modern import Modern
@@ -254,11 +255,10 @@ def look_at(thing: Any, depth: int = 6) -> None:
     if isinstance(thing, (tuple, list)):
         for inner in thing:
             look_at(inner, depth - 1)
-    elif dataclasses.is_dataclass(thing):
-        hints = get_type_hints(type(thing))
-        for field in dataclasses.fields(thing):
-            wanted = _PLAIN.get(hints[field.name])
-            assert wanted is None or isinstance(getattr(thing, field.name), wanted), (thing, field.name)
+    elif dataclasses.is_dataclass(thing) or isinstance(thing, Value):
+        for name, hint in get_type_hints(type(thing)).items():
+            wanted = _PLAIN.get(hint)
+            assert wanted is None or isinstance(getattr(thing, name), wanted), (thing, name)
         # What computes with other packages, and says so, is not asked for.
         for name in dir(type(thing)):
             if not name.startswith("_") and name not in ("variables", "clock", "raw", "SHAPE"):

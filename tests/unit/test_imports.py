@@ -17,13 +17,14 @@ ROOT = os.path.dirname(os.path.abspath(mcp_sync.__file__))
 #: one folder may import each other, as long as there is no circle.
 ROWS: List[Set[str]] = [
     {"_gevent"},
-    {"_uwsgi"},
+    {"_uwsgi", "_value"},
     # Pure rules and values, and the few things that there is one of.
     {"_version", "errors", "_worker", "_fork", "_backoff", "freshness", "notices", "uris", "status"},
     {"_deadline", "_lazy", "jsonrpc", "_eventstream", "tracing", "elicitation", "templates", "frontmatter"},
     # What users receive, and how messages move.
     {"results.base", "transports.base"},
-    {"results.lists", "_pending", "calling"},
+    {"results.kept", "_pending", "calling"},
+    {"results.lists"},
     {"results", "transports._headers", "transports._options", "transports._guard"},
     {"transports._sockets", "transports._failures", "transports._body"},
     {"transports._pool", "transports._answer"},

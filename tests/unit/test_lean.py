@@ -50,8 +50,8 @@ def test_a_stream_that_covers_all_that_was_asked_for_shares_its_names() -> None:
 
 def test_what_a_server_says_with_every_result_is_kept_once() -> None:
     one, other = read(), read()
-    assert one._frame is other._frame  # type: ignore[attr-defined]
-    assert one.contents[0]._order is other.contents[0]._order  # type: ignore[union-attr]
+    assert one._raw is other._raw
+    assert one.contents[0]._raw is other.contents[0]._raw  # type: ignore[union-attr]
 
 
 def test_results_that_are_equal_but_not_the_same_are_each_shown_as_they_came() -> None:
