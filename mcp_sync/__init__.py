@@ -11,9 +11,9 @@
 
 The map, from the bottom up; a file imports only from rows below its own:
 
-* ``_gevent``, ``_uwsgi``, ``_value``, ``errors``, ``_worker``, ``_fork``, ``_lazy``, ``_deadline``, ``_backoff``: what is different
-  under gevent, and inside uWSGI; immutable values; the error tree; the only thread maker; the only at-fork hook; names that are
-  loaded at first use; one deadline carried through many steps; how long to wait before trying again.
+* ``_gevent``, ``_uwsgi``, ``_value``, ``errors``, ``_worker``, ``_fork``, ``_lazy``, ``_deadline``, ``_backoff``: what is
+  different under gevent, and inside uWSGI; immutable values; the error tree; the only thread maker; the only at-fork hook;
+  names that are loaded at first use; one deadline carried through many steps; how long to wait before trying again.
 * ``freshness``, ``jsonrpc``, ``notices``, ``uris``, ``status``, ``results``: pure rules, pure messages, pure values.
 * ``tracing``: requests as spans of OpenTelemetry, in a program that uses it. ``templates``: expansion of URI templates.
 * ``_eventstream``, ``_pending``, ``transports``: how messages move.

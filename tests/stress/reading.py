@@ -140,7 +140,7 @@ def read_message(data: Any) -> List[Any]:
     assert isinstance(message, (Response, Notification, Request)), message
     # Whatever was read can be shown, copied and sent again: it is not too deep for that.
     assert repr(copy.deepcopy(message)) == repr(message)
-    tried(lambda: encode({"again": message[1:]}))
+    tried(lambda: encode({"again": [getattr(message, name) for name in message.__slots__]}))
     if not isinstance(message, Response):
         assert isinstance(message.method, str) and isinstance(message.params, dict), message
     made: List[Any] = [message]
