@@ -25,6 +25,8 @@ Words: *sequence*, one counter that orders the starts of reads and the changes; 
 be stored for a key; *generation*, the number of the world that a read was made in; *ticket*, the right to store one read.
 """
 
+from __future__ import annotations
+
 import threading
 from typing import Any, Dict, Generic, Hashable, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar, Union
 

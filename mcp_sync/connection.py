@@ -1,5 +1,7 @@
 """One server, one settled era and transport: ``call``, ``listen``, ``close``."""
 
+from __future__ import annotations
+
 import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, cast

@@ -25,6 +25,8 @@ survive pickling, since task queues send exceptions from one process to another 
 tells it).
 """
 
+from __future__ import annotations
+
 import json
 from typing import Any, Mapping, Optional, Sequence
 

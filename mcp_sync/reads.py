@@ -4,6 +4,8 @@ Everybody who wants a result goes through :meth:`Reads.get`: callers of the clie
 refused, joined and removed by one set of rules.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple, Type, cast

@@ -4,6 +4,7 @@ import abc
 import re
 from typing import Any, Dict, Optional, Tuple
 
+from .._value import Value
 from ..errors import ResourceNotFound, ServerError, beginning_of
 from ..jsonrpc import INVALID_PARAMS, LEGACY_RESOURCE_NOT_FOUND, Response
 from ..transports.base import Exchange, Outgoing
@@ -11,18 +12,23 @@ from ..transports.base import Exchange, Outgoing
 __all__ = ["Ended", "Era", "error_parts", "server_error"]
 
 
-class Ended:
-    """A stream's own word that it is over.
+class Ended(Value):
+    """A stream's own word that it is over. Immutable; any thread.
 
     :param how: ``"result"``, ``"error"`` or ``"cancelled"``.
     :param error: the server's error, if that is how.
     """
 
     __slots__ = ("how", "error")
+    how: str
+    error: Optional[ServerError]
 
     def __init__(self, how: str, error: Optional[ServerError] = None) -> None:
-        self.how = how
-        self.error = error
+        object.__setattr__(self, "how", how)
+        object.__setattr__(self, "error", error)
+
+    def _parts(self) -> Tuple[Any, ...]:
+        return self.how, self.error
 
 
 class Era(abc.ABC):

@@ -4,6 +4,8 @@ Parsing never raises for a field of the wrong type: the field is then absent. It
 :class:`~mcp_sync.errors.ProtocolError` only where nothing useful is left.
 """
 
+from __future__ import annotations
+
 import abc
 import base64
 import binascii

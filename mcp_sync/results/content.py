@@ -4,6 +4,8 @@ Thousands of these are kept, most of them small, and what the server sent would 
 only that is kept which is no attribute of its own anyway, and ``raw`` is put together again when somebody asks for it.
 """
 
+from __future__ import annotations
+
 import datetime
 import sys
 from typing import Any, Dict, Optional, Tuple, Union

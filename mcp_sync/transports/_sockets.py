@@ -7,6 +7,8 @@ same place tells the exchange's guard which socket to shut down: ``Response.clos
 nor wakes the reader.
 """
 
+from __future__ import annotations
+
 import http.client
 import io
 import os

@@ -1,5 +1,7 @@
 """What a transport offers: exchanges, and no more."""
 
+from __future__ import annotations
+
 import abc
 import threading
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
