@@ -46,8 +46,6 @@ _LISTS_OF: Dict[Type[Notice], Tuple[Query, ...]] = {
     PromptsListChanged: (PROMPTS,),
 }
 
-_LIST_NAMES = {query: name for name, query in WATCHED_LISTS.items()}
-
 
 class UpkeepOptions(NamedTuple):
     """How to keep things current. All durations are seconds; :class:`mcp_sync.Client` explains them."""
@@ -542,20 +540,21 @@ class Upkeep(Sink, Keeper):
         """Return what keeps each key current, from the state as it is."""
         if self._closed or self._between or self._state not in (State.LIVE, State.POLLING):
             return {}
+        # Quick: thousands of watches may come one by one, and each comes here.
+        watching, listened, polled = self._watching, self._listened, self._polled
         if self._state is State.POLLING:
-            return {key: self._polled for query in self._watching for key in self._reads.keys(query)}
-        asked, covered = self._asked.resource_subscriptions, self._covered.resource_subscriptions
-        leases: Dict[Hashable, Lease] = {}
-        for query in self._watching:
-            name = query.uri
-            if name is None:
-                name = _LIST_NAMES[query]
-                asked_for, listened = name in self._asked.lists, name in self._covered.lists
-            else:
-                asked_for, listened = name in asked, name in covered
-            if asked_for:  # what is wanted since the stream was opened is not; a wider one is on its way
-                for key in self._reads.keys(query):
-                    leases[key] = self._listened if listened else self._polled
+            leases = dict.fromkeys(watching.values(), polled)
+        else:
+            # What is wanted since the stream was opened is in neither; a wider one is on its way.
+            asked, covered = self._asked.resource_subscriptions, self._covered.resource_subscriptions
+            leases = {key: listened if uri in covered else polled for (_, uri), key in watching.items() if uri in asked}
+            for name, query in WATCHED_LISTS.items():
+                if query in watching and name in self._asked.lists:
+                    leases[watching[query]] = listened if name in self._covered.lists else polled
+        if self._reads.share_public:
+            for query, key in watching.items():
+                if key in leases:
+                    leases.update(dict.fromkeys(self._reads.keys(query), leases[key]))
         return leases
 
     def _publish(self) -> None:
