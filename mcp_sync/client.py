@@ -1,7 +1,5 @@
 """``Client``: the verbs, and who owns what."""
 
-from __future__ import annotations
-
 import time
 import weakref
 from typing import (
