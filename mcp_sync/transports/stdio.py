@@ -222,7 +222,7 @@ class _Child:
         finally:
             # Only by the thread that reads: nobody's number is taken away under a system call.
             self._stdout.close()
-        self.pending.fail(self._ended_error())
+        self.pending.fail(self.ended_error())
 
     def _has_output(self) -> bool:
         """Wait until there is something to read, the end included; False if there will be nothing more.
@@ -277,7 +277,8 @@ class _Child:
         if rest:
             self._last_words.append(beginning_of(rest, 500))
 
-    def _ended_error(self) -> TransportError:
+    def ended_error(self) -> TransportError:
+        """Return how it ended, with its last words; waits a moment for both."""
         self._drainer.join(0.5)
         self._wait_for_exit(0.5)
         return TransportError("%s%s%s" % (self._where, self._exit() or " closed its output", self._said()))
@@ -458,9 +459,10 @@ class Stdio(Transport):
         self.cancels = True
         self._command = command
         self._max_bytes = max_message_bytes
-        self._lock = threading.Lock()  # guards the four below
+        self._lock = threading.Lock()  # guards the five below
         self._child: Optional[_Child] = None
         self._started = 0
+        self._last_ending = "the one before it ended"
         self._starting: Optional[threading.Event] = None
         self._closed = False
         _fork.register(self)
@@ -473,7 +475,7 @@ class Stdio(Transport):
         message = encode(outgoing.message)
         child = self._running_child(deadline)
         if outgoing.channel is not None and outgoing.channel != child.number:
-            raise ChannelLost("%s was started anew" % self.where, may_have_run=False)
+            raise self._lost()
         request_id = outgoing.message["id"]
         method = str(outgoing.message.get("method"))
         sent = False
@@ -502,13 +504,13 @@ class Stdio(Transport):
     ) -> Share:
         child = self._running_child(deadline)
         if channel is not None and channel != child.number:
-            raise ChannelLost("%s was started anew" % self.where, may_have_run=False)
+            raise self._lost()
         return child.pending.open_rest(deadline)
 
     def send(self, outgoing: Outgoing, deadline: Deadline) -> None:
         child = self._running_child(deadline)
         if outgoing.channel is not None and outgoing.channel != child.number:
-            raise ChannelLost("%s was started anew" % self.where, may_have_run=False)
+            raise self._lost()
         child.write(encode(outgoing.message), deadline)
 
     def close(self) -> None:
@@ -548,6 +550,7 @@ class Stdio(Transport):
         new: Optional[_Child] = None
         try:
             if child is not None:
+                self._last_ending = child.ended_error().message
                 child.stop()  # what is left of it
             self._started += 1
             new = _Child(self._command, self._started, self._max_bytes, self._unclaimed)
@@ -560,6 +563,9 @@ class Stdio(Transport):
             if unwanted and new is not None:
                 new.stop()
             starting.set()
+
+    def _lost(self) -> ChannelLost:
+        return ChannelLost("%s was started anew, after this: %s" % (self.where, self._last_ending), may_have_run=False)
 
     def _unclaimed(self, message: Received) -> None:
         handler = self.on_unclaimed

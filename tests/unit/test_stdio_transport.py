@@ -325,6 +325,23 @@ def test_a_child_that_dies_in_the_middle_of_an_answer_is_started_anew_and_half_a
             door.send(Outgoing({"jsonrpc": "2.0", "method": "x"}, {}, channel=first), Deadline(BOUND))
 
 
+def test_what_was_meant_for_a_child_that_died_is_told_its_last_words() -> None:
+    # Found out only when there is another one: it may have died between being started and being greeted.
+    code = """
+        for message in lines():
+            err.write(b"no module named secrets")
+            err.flush()
+            sys.exit(3)
+    """
+    with Door(code) as door:
+        first = door.connect(Deadline(BOUND))
+        with pytest.raises(TransportError, match="exit code 3"):
+            door.ask()
+        for late in (door.send, door.exchange):
+            with pytest.raises(ChannelLost, match="exit code 3; its last words: no module named secrets"):
+                late(Outgoing({"jsonrpc": "2.0", "id": 7, "method": "x"}, {}, channel=first), Deadline(BOUND))
+
+
 def test_everybody_who_waits_for_a_child_learns_of_its_end() -> None:
     with Door("count = 0\nfor message in lines():\n    count += 1\n    if count == 8: os._exit(4)") as door:
         threads = [Outcome(door.ask) for _ in range(8)]
