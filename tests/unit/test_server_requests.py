@@ -8,6 +8,7 @@ from rawserver import BOUND, CHUNKED_EVENTS_HEAD, Outcome, Peer, RawServer, Requ
 from test_sessions import Session, call, read
 
 from mcp_sync import Client, State
+from mcp_sync._deadline import Deadline
 from mcp_sync.testing import Server, StdioServer
 
 URI = "docs://service/config"
@@ -261,6 +262,10 @@ def test_a_server_that_asks_unprompted_is_heard_although_nobody_watches() -> Non
                     if read(client, cache_mode="refresh") == "colour = green":
                         break
                 assert watch.status.gaps >= 1
+        # That of the watch is said goodbye to by its own thread.
+        deadline = Deadline(BOUND)
+        while server.sessions and not deadline.expired:
+            threading.Event().wait(0.01)
         assert len(server.sessions) == 0
 
 
