@@ -26,7 +26,7 @@ from .errors import (
     TransportError,
 )
 from .notices import Acknowledged, Notice, SubscriptionFilter
-from .results import DiscoverResult
+from .results.discover import DiscoverResult
 from .sessions import Stream
 from .uris import canonical
 

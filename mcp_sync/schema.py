@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional
 
 from . import _fork
 from .errors import ProtocolError, beginning_of
-from .results import CallToolResult, Tool
+from .results.tools import CallToolResult, Tool
 
 __all__ = ["available", "check"]
 

@@ -25,15 +25,10 @@ from .errors import (
 from .frontmatter import body_of, frontmatter_of, same
 from .jsonrpc import INVALID_PARAMS
 from .reads import DISCOVER, SKILLS, Reads, read_query
-from .results import (
-    DiscoverResult,
-    ListSkillsResult,
-    ReadResourceResult,
-    SkillEntry,
-    SkillFile,
-)
 from .results.base import mapping_field
-from .results.skills import problem_of
+from .results.content import ReadResourceResult
+from .results.discover import DiscoverResult
+from .results.skills import ListSkillsResult, SkillEntry, SkillFile, problem_of
 
 __all__ = ["EXTENSION", "Skill", "Skills"]
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set
 
 from .eras.modern import header_value
 from .errors import beginning_of
-from .results import Tool
+from .results.tools import Tool
 
 __all__ = ["headers_for", "problem_with"]
 

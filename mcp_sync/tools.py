@@ -13,15 +13,9 @@ from .calls import Calls, limit_of
 from .errors import Cancelled, InputRequired, MCPSyncError, NotSupported, ProtocolError, ServerError, beginning_of
 from .jsonrpc import HEADER_MISMATCH, METHOD_NOT_FOUND
 from .reads import TOOLS, Reads
-from .results import (
-    CallToolResult,
-    CompleteResult,
-    GetPromptResult,
-    ListToolsResult,
-    PromptReference,
-    ResourceTemplateReference,
-    Tool,
-)
+from .results.completion import CompleteResult, PromptReference, ResourceTemplateReference
+from .results.prompts import GetPromptResult
+from .results.tools import CallToolResult, ListToolsResult, Tool
 from .tool_headers import headers_for
 
 __all__ = ["Reference", "Tools"]

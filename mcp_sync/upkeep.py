@@ -24,7 +24,9 @@ from .notifier import Notifier
 from .reader import Ending, Reader, Sink
 from .reads import CATALOG, DISCOVER, PROMPTS, TEMPLATES, TOOLS, WATCHED_LISTS, Query, Reads, read_query
 from .refresher import Refresher
-from .results import CacheableResult, DiscoverResult, ListResourcesResult
+from .results.base import CacheableResult
+from .results.catalog import ListResourcesResult
+from .results.discover import DiscoverResult
 from .status import State, Status
 from .uris import Matcher
 from .watch import Change, Keeper, Watch

@@ -13,14 +13,12 @@ from . import _fork
 from ._deadline import Deadline
 from .errors import ClientClosed, MCPSyncError, RequestTimeout, StaleError
 from .reads import CATALOG, PROMPTS, TOOLS, WATCHED_LISTS, Query, read_query
-from .results import (
-    CacheableResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResult,
-    ListToolsResult,
-    ReadResourceResult,
-)
+from .results.base import CacheableResult
+from .results.catalog import ListResourcesResult
+from .results.content import ReadResourceResult
+from .results.lists import ListResult
+from .results.prompts import ListPromptsResult
+from .results.tools import ListToolsResult
 from .status import State, Status
 
 __all__ = ["Change", "Held", "Snapshot", "Watch"]

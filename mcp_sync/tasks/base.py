@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Mapping, Optional
 from .._deadline import Clock
 from ..calling import Cancellation, Progress
 from ..errors import ProtocolError, beginning_of
-from ..results import CallToolResult
 from ..results.base import mapping_field, text_field
+from ..results.tools import CallToolResult
 
 __all__ = ["CANCELLED", "COMPLETED", "FAILED", "INPUT_REQUIRED", "WORKING", "TaskOwner", "TaskState", "digest_of"]
 

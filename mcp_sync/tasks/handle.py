@@ -5,8 +5,8 @@ from typing import Any, Callable, Dict, Mapping, Optional
 
 from ..calling import Cancellation, Progress
 from ..errors import beginning_of
-from ..results import CallToolResult
 from ..results.base import mapping_field, moment, text_field
+from ..results.tools import CallToolResult
 from .base import TaskOwner, TaskState, digest_of
 
 __all__ = ["TaskHandle"]

@@ -21,8 +21,8 @@ from ..errors import (
     beginning_of,
 )
 from ..jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
-from ..results import CallToolResult
 from ..results.base import text_field
+from ..results.tools import CallToolResult
 from .base import TaskOwner, TaskState
 from .handle import TaskHandle
 from .waiting import Pace, Waiting

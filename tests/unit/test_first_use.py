@@ -171,3 +171,15 @@ print(status, leave.is_set())
 """
     )
     assert said == "0 True"
+
+
+def test_no_file_waits_while_it_is_loaded_for_a_thread_that_may_wait_for_that_file() -> None:
+    # One thread imports a file, another loads it at first use: there is one order of locks, and a file must not turn it round.
+    code = (
+        "import importlib, pkgutil, mcp_sync\n"
+        "mcp_sync._lazy.held_off = None\n"
+        "for found in pkgutil.walk_packages(mcp_sync.__path__, 'mcp_sync.', onerror=str):\n"
+        "    if found.name.split('.')[1] not in ('cli', 'contrib', 'demo', 'testing', '__main__'):\n"
+        "        importlib.import_module(found.name)\n"
+    )
+    run(code)
