@@ -11,6 +11,8 @@ import threading
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 _MOST_POINTS = 5000
+#: Seconds of real time for one run.
+_RUN_WITHIN = 60.0
 
 
 class Decision(NamedTuple):
@@ -91,7 +93,9 @@ class Scheduler:
         for worker, body in zip(self.running, bodies):
             worker.body, worker.ended, worker.ready, worker.timed = body, False, _always, False
         self.pass_on()
-        self._over.acquire()
+        # Not for ever: a thread may wait for something that this does not know.
+        if not self._over.acquire(timeout=_RUN_WITHIN):
+            raise AssertionError("a thread waits outside the scheduler: %s" % self.current)
         self.current = None
         if self.error is not None:
             raise self.error
@@ -181,8 +185,8 @@ class Event:
         self._set = False
 
     def set(self) -> None:
-        self._scheduler.point()
         self._set = True
+        self._scheduler.point()
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         self._scheduler.point(lambda: self._set, timed=timeout is not None)
@@ -204,6 +208,7 @@ class Schedules:
 
     def search(self, play: Callable[[Sequence[int]], List[Decision]]) -> None:
         choices: Optional[List[int]] = []
+        before: List[Decision] = []
         while choices is not None:
             if self.played >= self.limit:
                 return
@@ -212,6 +217,11 @@ class Schedules:
                 decisions = play(choices)
             except AssertionError as error:
                 raise AssertionError("schedule %d, choices %r: %s" % (self.played, choices, error)) from error
+            # All but the last choice were made before, at the same points; else some orders would silently be left out.
+            common = max(len(choices) - 1, 0)
+            assert len(decisions) >= len(choices), "the same choices did not give the same run"
+            assert decisions[:common] == before[:common], "the same choices did not give the same run"
+            before = decisions
             choices = self._next(decisions)
         self.complete = True
 

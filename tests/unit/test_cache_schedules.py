@@ -41,6 +41,7 @@ def test_no_schedule_breaks_the_contract(scenario: Scenario, scheduler: Schedule
     record_property("schedules", schedules.played)
     print("%s: %d schedules" % (scenario.name, schedules.played))
     assert LONG or schedules.complete
+    assert schedules.played > 10, "the threads do not meet anywhere"
 
 
 def test_the_search_plays_every_order(scheduler: Scheduler) -> None:
