@@ -27,6 +27,7 @@ be stored for a key; *generation*, the number of the world that a read was made 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any, Dict, Generic, Hashable, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar, Union
 
@@ -42,6 +43,8 @@ Key = Hashable
 
 #: Rule 5: how many refused values in a row are left to a later read.
 _LEFT_OUT_AT_MOST = 8
+#: How many entries get a second chance in a row.
+_SPARED_AT_MOST = 100
 V = TypeVar("V")
 
 
@@ -172,13 +175,14 @@ class _Store(cachetools.Cache):  # type: ignore[type-arg]  # not generic at run 
         self.evicted: List[Key] = []  # since somebody emptied the list
 
     def popitem(self) -> Tuple[Key, "Entry[Any]"]:
-        key, entry = super().popitem()
-        for _ in range(len(self)):
+        # Those that were read since they were stored or last spared go to the recent end. Only some at once: the lock is held.
+        for key in list(itertools.islice(self, _SPARED_AT_MOST)):
+            entry = self.pop(key)
             if not entry.used:
                 break
-            # It was read since it was stored or last spared: it goes to the recent end, and the next oldest is looked at.
             entry.used = False
             self[key] = entry
+        else:
             key, entry = super().popitem()
         self.evicted.append(key)
         return key, entry
@@ -354,7 +358,7 @@ class ResourceCache(Generic[V]):
             if version <= coverage.version:
                 return
             before, coverage.leases, coverage.version = coverage.leases, leases, version
-            if bool(before) != bool(leases):
+            if (coverage in self._leasing) != bool(leases):  # in a forked child it is not there, whatever it had before
                 others = tuple(other for other in self._leasing if other is not coverage)
                 self._leasing = others + (coverage,) if leases else others
             if generation > coverage.generation:
@@ -438,16 +442,15 @@ class ResourceCache(Generic[V]):
             self._drop_locked(key)
             return False
         self._store.pop(key, None)  # what is stored anew is the last to be evicted
-        self._store[key] = entry
-        while len(self._store) > self.max_entries:
+        # Room is made first: it must not be the new one that goes because all others were used.
+        while len(self._store) >= self.max_entries:
             self._store.popitem()
+        self._store[key] = entry
         self._entries[key] = entry
         evicted, self._store.evicted = self._store.evicted, []
         for old in evicted:
-            # The key that is being stored can have been evicted on the way, and be there again.
-            if old not in self._store:
-                self._entries.pop(old, None)
-        return key in self._entries
+            del self._entries[old]
+        return True
 
     def _replace_locked(self, key: Key, entry: Entry[V]) -> None:
         # Same key, same size: nothing can be evicted.

@@ -246,9 +246,9 @@ def machine_for(module: Any) -> Any:
                 ticket, value, received=self.model.now, started=read.started, ttl=ttl, size=size, keep=keep
             )
             fresh, kept, refused = self.model.finish(read, value, ttl, size, keep)
-            if self._room_was_made() and kept and not stored.kept:
-                fresh = kept = False  # it was itself what had to go
             assert stored == (fresh, kept, refused)
+            self._room_was_made()
+            assert not kept or ticket.key in self.cache._entries, "what was just read is the last to go"
 
         def find_it_missing_or_forbidden(self, n: int, m: int, uri: str, yes: bool) -> None:
             if not self.pending:

@@ -92,9 +92,8 @@ MUTANTS = (
     _m(
         "2: the order of the reads is forgotten with the entry",
         "endings",
-        "                self._entries.pop(old, None)\n        return key",
-        "                self._entries.pop(old, None)\n"
-        "                self._states.get(old, _KeyState()).stored = 0\n        return key",
+        "            del self._entries[old]\n",
+        "            del self._entries[old]\n            self._states.get(old, _KeyState()).stored = 0\n",
     ),
     _m(
         "2: who waits for a read that is refused gets nothing",
@@ -315,7 +314,7 @@ MUTANTS = (
     _m(
         "7: entries are not counted",
         "schedules: room for one",
-        "        while len(self._store) > self.max_entries:\n",
+        "        while len(self._store) >= self.max_entries:\n",
         "        while False:\n",
     ),
     _m(
@@ -327,8 +326,8 @@ MUTANTS = (
     _m(
         "7: what was evicted can still be seen",
         "rules: what is evicted cannot be seen any more",
-        "            if old not in self._store:\n                self._entries",
-        "            if False:\n                self._entries",
+        "            del self._entries[old]\n",
+        "            pass\n",
     ),
     _m(
         "8: keys are looked into, and the principal is lost",
@@ -367,5 +366,262 @@ MUTANTS = (
         "                state.floor = max(state.floor, ticket.sequence)\n"
         "                state.void = max(state.void, ticket.sequence)\n",
         "",
+    ),
+    _m(
+        "1: a read that ends after everything was forgotten releases nobody",
+        "rules: who waits for a read that ends after everything was forgotten is released",
+        "                self._settle_locked(ticket.key, state)\n        ticket.flight._end(False, None)\n\n    # --",
+        "                self._settle_locked(ticket.key, state)\n                ticket.flight._end(False, None)\n\n    # --",
+    ),
+    _m(
+        "1: who waits is released before the value is there",
+        "schedules: two readers and a change",
+        "        self.value = value\n        self.succeeded = succeeded\n        self._done.set()",
+        "        self._done.set()\n        self.value = value\n        self.succeeded = succeeded",
+    ),
+    _m(
+        "1: who waits has no deadline",
+        "schedules: a leader that never ends",
+        "self._done.wait(deadline.remaining())",
+        "self._done.wait(None)",
+    ),
+    _m(
+        "1: another flight than the one that lasts too long is forgotten",
+        "rules: a flight that is forgotten is that one only",
+        " and state.flight[1] is flight:",
+        ":",
+    ),
+    _m(
+        "1: a flight that lasts too long is forgotten with its read",
+        "rules: a flight that is forgotten is that one only",
+        "state.flight[1] is flight:\n                state.flight = None",
+        "state.flight[1] is flight:\n"
+        "                state.reading = tuple(s for s in state.reading if s != state.flight[0].sequence)\n"
+        "                state.flight = None",
+    ),
+    _m(
+        "2: a read from before everything was forgotten is not told as refused",
+        "rules: a read that began before everything was forgotten is refused",
+        "Stored(False, False, True)",
+        "Stored(False, False, False)",
+    ),
+    _m(
+        "2: of what was forgotten it is taken for current that it is gone",
+        "rules: a read that began before everything was forgotten is refused",
+        "            settled = False\n",
+        "            settled = True\n",
+    ),
+    _m(
+        "2: what is old when it arrives is told as fresh",
+        "rules: a read whose time is up when it arrives is kept and not fresh",
+        "kept and allowed and until > received",
+        "kept and allowed",
+    ),
+    _m(
+        "3: what is old counts for nothing",
+        "rules: what a change makes old counts for what it counted before",
+        "self.hinted, self.size)",
+        "self.hinted, 0)",
+    ),
+    _m(
+        "3: of what changes together only the first that is held is noted",
+        "rules: each of what changes together is old",
+        "self._changed_locked(key) or found",
+        "found or self._changed_locked(key)",
+    ),
+    _m(
+        "4: what had a hint has none when it is old",
+        "rules: of a key with a hint two callers are one read",
+        "-1, self.fresh_until, self.hinted,",
+        "-1, self.fresh_until, False,",
+    ),
+    _m(
+        "4: what had no hint is joined when it is old",
+        "rules: of a key whose copies are old at once two callers are two reads",
+        "(entry is not None and entry.hinted)",
+        "entry is not None",
+    ),
+    _m(
+        "4: what was under a lease counts as what had a hint",
+        "rules: of a key whose copies are old at once two callers are two reads",
+        "until, ttl > 0.0, size)",
+        "until, ttl > 0.0 or ticket.lease is not None, size)",
+    ),
+    _m(
+        "4: a read under a lease is joined by its own client only",
+        "rules: a read that somebody keeps current is joined by every client",
+        "(ticket.coverage is coverage or ticket.lease is not None)\n",
+        "ticket.coverage is coverage\n",
+    ),
+    _m(
+        "6: a client leaves to another what it keeps itself",
+        "rules: a client keeps current for itself what another keeps too",
+        "            if key not in coverage.leases:\n                keep",
+        "            if True:\n                keep",
+    ),
+    _m(
+        "6: any client that keeps anything is taken for the keeper",
+        "rules: what only has a hint is old after a gap of its client",
+        "(other for other in self._leasing if key in other.leases)",
+        "(other for other in self._leasing)",
+    ),
+    _m(
+        "6: it is the generation of who asks that counts",
+        "rules: what another client keeps current is fresh however many gaps that client had",
+        "keeping, keeping.generation, keep",
+        "keeping, coverage.generation, keep",
+    ),
+    _m(
+        "6: a client that keeps nothing any more is never let go",
+        "rules: what another client does not keep any more has nobody who keeps it",
+        "others + (coverage,) if leases else others",
+        "others + (coverage,)",
+    ),
+    _m(
+        "6: a child does not share what a client keeps",
+        "rules: what a client keeps in a child is kept for all",
+        "if (coverage in self._leasing) != bool(leases):",
+        "if bool(before) != bool(leases):",
+    ),
+    _m(
+        "7: a lease counts from the end of a read",
+        "rules: a lease counts from the start of a read and a hint from its end",
+        "fresh_until(ticket.lease, started,",
+        "fresh_until(ticket.lease, received,",
+    ),
+    _m(
+        "7: a hint counts from the start of a read",
+        "rules: a lease counts from the start of a read and a hint from its end",
+        "started, received, ttl)",
+        "started, started, ttl)",
+    ),
+    _m(
+        "7: what was used is not spared",
+        "rules: what was used is spared once",
+        "            if not entry.used:\n                break",
+        "            break",
+    ),
+    _m(
+        "7: what was used is spared for ever",
+        "rules: what was used is spared once",
+        "            entry.used = False\n            self[key]",
+        "            self[key]",
+    ),
+    _m(
+        "7: a look is no use",
+        "rules: what was used is spared once",
+        "            entry.used = True\n        return entry",
+        "            pass\n        return entry",
+    ),
+    _m(
+        "7: a hit with the lock is no use",
+        "rules: what was used is spared once",
+        "                    entry.used = True\n                    return entry",
+        "                    return entry",
+    ),
+    _m(
+        "7: as many as there are are spared at once",
+        "rules: only so many are spared at once",
+        "itertools.islice(self, _SPARED_AT_MOST)",
+        "self",
+    ),
+    _m(
+        "7: what is new makes no room for itself",
+        "rules: what was all used makes room for what is new the oldest first",
+        "        while len(self._store) >= self.max_entries:\n"
+        "            self._store.popitem()\n"
+        "        self._store[key] = entry\n",
+        "        self._store[key] = entry\n"
+        "        while len(self._store) > self.max_entries:\n"
+        "            self._store.popitem()\n",
+    ),
+    _m(
+        "7: what is stored anew goes as early as before",
+        "rules: what is stored anew is the last to go",
+        "        self._store.pop(key, None)  # what is stored anew is the last to be evicted\n",
+        "",
+    ),
+    _m(
+        "7: what is as large as the cache is not taken",
+        "rules: what is as large as the cache is kept and what is evicted for it is gone",
+        "entry.size > self.max_bytes or",
+        "entry.size >= self.max_bytes or",
+    ),
+    _m(
+        "7: a cache for no entries",
+        "rules: a cache for nothing keeps nothing",
+        " or self.max_entries < 1:",
+        ":",
+    ),
+    _m(
+        "7: a flight is forgotten without the lock",
+        "schedules: a waiter that gives up beside a read",
+        "        with self._lock:\n"
+        "            state = self._states.get(key)\n"
+        "            if state is not None and state.flight is not None and state",
+        "        if True:\n"
+        "            state = self._states.get(key)\n"
+        "            if state is not None and state.flight is not None and state",
+    ),
+    _m(
+        "7: everything is forgotten without the lock",
+        "schedules: forgetting all in the middle",
+        "        with self._lock:\n            self._reset_locked()",
+        "        self._reset_locked()",
+    ),
+    _m(
+        "what is gone releases who waits before it is gone",
+        "schedules: two leaders that find nothing",
+        "        with self._lock:\n            state = self._ended_locked(ticket)\n            settled = False\n",
+        "        ticket.flight._end(False, None)\n"
+        "        with self._lock:\n"
+        "            state = self._ended_locked(ticket)\n"
+        "            settled = False\n",
+    ),
+    _m(
+        "a read that fails releases who waits before it is over",
+        "schedules: a leader that fails",
+        "        with self._lock:\n"
+        "            state = self._ended_locked(ticket)\n"
+        "            if state is not None:\n"
+        "                self._settle",
+        "        ticket.flight._end(False, None)\n"
+        "        with self._lock:\n"
+        "            state = self._ended_locked(ticket)\n"
+        "            if state is not None:\n"
+        "                self._settle",
+    ),
+    _m(
+        "what is read releases who waits before it is stored",
+        "schedules: what was waited for",
+        "        with self._lock:\n            state = self._ended_locked(ticket)\n            if state is None:\n",
+        "        ticket.flight._end(True, value)\n"
+        "        with self._lock:\n"
+        "            state = self._ended_locked(ticket)\n"
+        "            if state is None:\n",
+    ),
+    _m(
+        "a child waits for a thread of its parent",
+        "rules: a child does not wait for a thread of its parent",
+        "        self._lock = threading.Lock()\n        self._leasing = ()\n        old",
+        "        self._leasing = ()\n        old",
+    ),
+    _m(
+        "a child joins a read of its parent",
+        "rules: a child takes nothing from a read of its parent",
+        "        self._reset_locked()\n        for key",
+        "        states = self._states\n        self._reset_locked()\n        self._states = states\n        for key",
+    ),
+    _m(
+        "a child believes what other clients kept in the parent",
+        "rules: what a client keeps in a child is kept for all",
+        "        self._leasing = ()\n        old",
+        "        old",
+    ),
+    _m(
+        "5: half as many refused values wait for a later read",
+        "rules: so many refused values in a row are left to a later read",
+        "                        state.left_out += 1\n",
+        "                        state.left_out += 2\n",
     ),
 )

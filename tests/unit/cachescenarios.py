@@ -75,6 +75,7 @@ class World:
         self.gone: List[Tuple[Read, Span]] = []
         self.overlaps = False  # whether reads overlap that no notice has voided
         self.may_vanish = max_entries < 100
+        self.gets_what_is_kept = False  # whether what a caller waited for must be in the cache then
         self.flights: Dict[Any, Tuple[Any, bool, str]] = {}  # by whom, whether under a lease, and how it is to end
         self.joined: List[Tuple[Any, Any, bool]] = []  # which flight, by whom, and whether it was told to succeed
         if leased:
@@ -106,12 +107,34 @@ class World:
         """Have a fresh copy to begin with."""
         self.read(key)
 
-    def fine(self) -> None:
-        """Make each use of the dictionaries a switching point."""
+    def fine(self, flights: bool = False) -> None:
+        """Make each use of the dictionaries a switching point, and perhaps each look at what may be joined."""
+        if flights:
+            self.module._KeyState = self._switching_state()
         for name in ("_entries", "_states"):
             switching = SwitchingDict(getattr(self.cache, name))
             switching.scheduler = self.scheduler
             setattr(self.cache, name, switching)
+
+    def _switching_state(self) -> Any:
+        scheduler = self.scheduler
+        plain = self.module.PlainState = getattr(self.module, "PlainState", self.module._KeyState)
+        slot = plain.flight
+
+        class State(plain):  # type: ignore[misc, valid-type]
+            __slots__ = ()
+
+            @property
+            def flight(self) -> Any:
+                scheduler.point()
+                return slot.__get__(self)
+
+            @flight.setter
+            def flight(self, value: Any) -> None:
+                scheduler.point()
+                slot.__set__(self, value)
+
+        return State
 
     def _span(self, call: Callable[[], Any]) -> Tuple[Any, Span]:
         self.moment += 1
@@ -132,10 +155,10 @@ class World:
     ) -> None:
         self.overlaps = self.overlaps or refresh or patience is not None
         coverage = coverage or self.coverage
-        forgotten = None
+        over = None
         while True:
             begun, span = self._span(lambda: self.cache.begin_read(key, coverage, refresh))
-            assert begun is not forgotten, "what it did not want to wait for any more is joined again"
+            assert begun is not over, "what has failed, or was not waited for any more, is joined again"
             if isinstance(begun, self.module.Entry):
                 return self._look(key, begun.value, span, fresh=True)
             if isinstance(begun, self.module.Ticket):
@@ -143,11 +166,14 @@ class World:
                 return self._lead(begun, key, span, how)
             if not begun.wait(Deadline(patience, clock=lambda: 0.0)):
                 self.cache.forget_flight(key, begun)
-                forgotten, patience = begun, None
+                over, patience = begun, None
                 continue
+            over = begun
             self.joined.append((begun, coverage, begun.succeeded))
             if begun.succeeded:
                 assert isinstance(begun.value, Read), "a failure was told as a success"
+                if self.gets_what_is_kept:
+                    self._look(key, begun.value, self._span(lambda: None)[1], fresh=False)
                 return self._must_be_current(key, begun.value, span, "joined")
 
     def _lead(self, ticket: Any, key: str, span: Span, how: str) -> None:
@@ -415,6 +441,55 @@ def _a_cover_beside_a_read(module: Any, scheduler: Scheduler) -> Tuple[World, Th
     return w, (w.cover, _in_turn(lambda: w.read(refresh=True), w.peek))
 
 
+def _what_was_waited_for(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.copy()
+    w.change()
+    w.gets_what_is_kept = True
+    return w, (w.read, _in_turn(w.read, w.peek))
+
+
+def _two_leaders_that_find_nothing(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    return w, (lambda: w.read(how="missing"), lambda: w.read(how="missing"))
+
+
+def _a_leader_that_never_ends(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    ticket = w.cache.begin_read("a", w.coverage)
+    over = scheduler.Event()
+
+    def leader() -> None:
+        over.wait()
+        w.cache.abandon_read(ticket)
+
+    return w, (leader, _in_turn(lambda: w.read(patience=1.0), over.set))
+
+
+def _a_waiter_that_gives_up_beside_a_read(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.fine(flights=True)
+    ticket = w.cache.begin_read("a", w.coverage)
+
+    def refresh() -> None:
+        begun = w.cache.begin_read("a", w.coverage, refresh=True)
+        joined = w.cache.begin_read("a", w.coverage)
+        assert joined is begun.flight, "somebody forgot another flight than the one that lasted too long"
+        w.cache.abandon_read(begun)
+
+    return w, (
+        lambda: w.cache.forget_flight("a", ticket.flight),
+        _in_turn(refresh, lambda: w.cache.abandon_read(ticket)),
+    )
+
+
+def _forgetting_all_in_the_middle(module: Any, scheduler: Scheduler) -> Tuple[World, Threads]:
+    w = World(module, scheduler)
+    w.copy()
+    w.fine()
+    return w, (lambda: w.read(refresh=True), _in_turn(w.clear, w.peek))
+
+
 SCENARIOS = (
     Scenario("two readers and a change", _two_readers_and_a_change),
     Scenario("a refresh and two changes", _a_refresh_and_two_changes),
@@ -425,6 +500,9 @@ SCENARIOS = (
     Scenario("two clients that only have a hint", _two_clients_that_only_have_a_hint),
     Scenario("a resource that vanishes", _a_resource_that_vanishes),
     Scenario("a waiter without patience", _a_waiter_without_patience),
+    Scenario("a leader that never ends", _a_leader_that_never_ends),
+    Scenario("two leaders that find nothing", _two_leaders_that_find_nothing),
+    Scenario("what was waited for", _what_was_waited_for),
     Scenario("what is set aside", _what_is_set_aside),
     Scenario("a cover that begins", _a_cover_that_begins),
     Scenario("covers that overtake", _covers_that_overtake, _the_last_word_counts),
@@ -437,6 +515,8 @@ SCENARIOS = (
     Scenario("reads at once", _reads_at_once, fine=True),
     Scenario("a read beside one that finds nothing", _a_read_beside_one_that_finds_nothing, fine=True),
     Scenario("a cover beside a read", _a_cover_beside_a_read, fine=True),
+    Scenario("a waiter that gives up beside a read", _a_waiter_that_gives_up_beside_a_read, fine=True),
+    Scenario("forgetting all in the middle", _forgetting_all_in_the_middle, fine=True),
 )
 
 

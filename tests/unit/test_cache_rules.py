@@ -44,9 +44,9 @@ class Bench:
     def begin(self, key: str, coverage: Any, refresh: bool = False) -> Any:
         return self.cache.begin_read(key, coverage, refresh)
 
-    def finish(self, ticket: Any, value: str, ttl: float = 0.0, size: int = 1) -> Any:
+    def finish(self, ticket: Any, value: str, ttl: float = 0.0, size: int = 1, took: float = 0.0) -> Any:
         assert isinstance(ticket, self.module.Ticket)
-        return self.cache.finish_read(ticket, value, received=self.now, started=self.now, ttl=ttl, size=size)
+        return self.cache.finish_read(ticket, value, received=self.now, started=self.now - took, ttl=ttl, size=size)
 
     def store(self, key: str, coverage: Any, value: str = "value", **more: Any) -> Any:
         return self.finish(self.begin(key, coverage, refresh=True), value, **more)
@@ -69,11 +69,42 @@ def who_waits_for_a_read_that_finds_nothing_is_released(bench: Bench) -> None:
 
 
 @rule
+def who_waits_for_a_read_that_ends_after_everything_was_forgotten_is_released(bench: Bench) -> None:
+    client = bench.client("a")
+    for end in (bench.cache.abandon_read, bench.cache.finish_missing, lambda ticket: bench.finish(ticket, "value")):
+        leader = bench.begin("a", client)
+        bench.cache.clear()
+        end(leader)
+        assert leader.flight.wait(Deadline(0.0))
+
+
+@rule
 def a_read_that_has_failed_is_not_joined_while_an_older_one_goes_on(bench: Bench) -> None:
     client = bench.client("a")
     bench.begin("a", client)
     bench.cache.abandon_read(bench.begin("a", client, refresh=True))
     assert isinstance(bench.begin("a", client), bench.module.Ticket)
+
+
+# -- 2 -------------------------------------------------------------------------------------------------------------------
+
+
+@rule
+def a_read_that_began_before_everything_was_forgotten_is_refused(bench: Bench) -> None:
+    ticket = bench.begin("a", bench.client("a"))
+    bench.cache.clear()
+    assert tuple(bench.finish(ticket, "value")) == (False, False, True)
+    assert bench.cache.peek("a") is None
+    ticket = bench.begin("a", bench.client("a"))
+    bench.cache.clear()
+    assert bench.cache.finish_missing(ticket) is False
+
+
+@rule
+def a_read_whose_time_is_up_when_it_arrives_is_kept_and_not_fresh(bench: Bench) -> None:
+    client = bench.client("a")
+    assert tuple(bench.store("a", client, took=LIVE.seconds - 1.0)) == (True, True, False)
+    assert tuple(bench.store("a", client, took=LIVE.seconds)) == (False, True, False)
 
 
 # -- 3 -------------------------------------------------------------------------------------------------------------------
@@ -85,6 +116,23 @@ def a_change_makes_the_copy_old(bench: Bench) -> None:
     assert bench.is_fresh("a")
     assert bench.cache.changed("a")
     assert not bench.is_fresh("a") and bench.cache.peek("a").value == "value"
+
+
+@rule
+def what_a_change_makes_old_counts_for_what_it_counted_before(bench: Bench) -> None:
+    bench.store("a", bench.client("a"), size=6)
+    bench.cache.changed("a")
+    assert bench.cache.size == 6
+    bench.cache.check()
+
+
+@rule
+def each_of_what_changes_together_is_old(bench: Bench) -> None:
+    client = bench.client("a", "b")
+    bench.store("a", client)
+    bench.store("b", client)
+    assert bench.cache.changed("a", "b", "c") and not bench.cache.changed("c")
+    assert not bench.is_fresh("a") and not bench.is_fresh("b")
 
 
 @rule
@@ -110,6 +158,58 @@ def of_a_key_that_is_never_fresh_two_callers_are_two_reads(bench: Bench) -> None
     client = bench.client()
     first, second = bench.begin("a", client), bench.begin("a", client)
     assert isinstance(first, bench.module.Ticket) and isinstance(second, bench.module.Ticket)
+
+
+@rule
+def of_a_key_whose_copies_are_old_at_once_two_callers_are_two_reads(bench: Bench) -> None:
+    client = bench.client("a")
+    bench.store("a", client)
+    bench.cover(client, {})
+    first, second = bench.begin("a", client), bench.begin("a", client)
+    assert isinstance(first, bench.module.Ticket) and isinstance(second, bench.module.Ticket)
+
+
+@rule
+def of_a_key_with_a_hint_two_callers_are_one_read(bench: Bench) -> None:
+    client = bench.client()
+    bench.store("a", client, ttl=1.0)
+    bench.now = 1.0
+    leader = bench.begin("a", client)
+    assert bench.begin("a", client) is leader.flight
+    bench.finish(leader, "value", ttl=1.0)
+    bench.cache.changed("a")
+    leader = bench.begin("a", client)
+    assert bench.begin("a", client) is leader.flight
+
+
+@rule
+def a_read_that_somebody_keeps_current_is_joined_by_every_client(bench: Bench) -> None:
+    leader = bench.begin("a", bench.client("a"))
+    assert bench.begin("a", bench.client()) is leader.flight
+
+
+@rule
+def a_flight_that_is_forgotten_is_that_one_only(bench: Bench) -> None:
+    client = bench.client("a")
+    first, second = bench.begin("a", client), bench.begin("a", client, refresh=True)
+    bench.cache.forget_flight("a", first.flight)
+    bench.cache.forget_flight("b", first.flight)
+    assert bench.begin("a", client) is second.flight
+    bench.cache.forget_flight("a", second.flight)
+    bench.cache.forget_flight("a", second.flight)
+    third = bench.begin("a", client)
+    assert bench.finish(second, "value").fresh and bench.finish(third, "value").fresh
+
+
+# -- 5 -------------------------------------------------------------------------------------------------------------------
+
+
+@rule
+def so_many_refused_values_in_a_row_are_left_to_a_later_read(bench: Bench) -> None:
+    client, most = bench.client("a"), bench.module._LEFT_OUT_AT_MOST
+    tickets = [bench.begin("a", client, refresh=True) for _ in range(most + 2)]
+    bench.cache.changed("a")
+    assert [bench.finish(ticket, "value").kept for ticket in tickets[:-1]] == [False] * most + [True]
 
 
 # -- 6 -------------------------------------------------------------------------------------------------------------------
@@ -151,6 +251,66 @@ def what_another_client_keeps_current_is_old_after_a_gap_of_that_client(bench: B
 
 
 @rule
+def a_client_keeps_current_for_itself_what_another_keeps_too(bench: Bench) -> None:
+    other, client = bench.client("a"), bench.client("a")
+    bench.store("a", client)
+    bench.cover(other, {"a": LIVE}, generation=1)
+    assert bench.is_fresh("a")
+
+
+@rule
+def what_only_has_a_hint_is_old_after_a_gap_of_its_client(bench: Bench) -> None:
+    bench.client("b")
+    client = bench.client()
+    bench.store("a", client, ttl=60.0)
+    assert bench.is_fresh("a")
+    bench.cover(client, {}, generation=1)
+    assert not bench.is_fresh("a")
+
+
+@rule
+def what_another_client_keeps_current_is_fresh_however_many_gaps_that_client_had(bench: Bench) -> None:
+    keeper, other = bench.client("a"), bench.client()
+    bench.cover(keeper, {"a": LIVE}, generation=1)
+    assert bench.store("a", other).fresh and bench.is_fresh("a")
+
+
+@rule
+def what_another_client_does_not_keep_any_more_has_nobody_who_keeps_it(bench: Bench) -> None:
+    first, second, other = bench.client("a"), bench.client("a"), bench.client()
+    bench.cover(second, {})
+    assert bench.store("a", other).fresh
+    bench.cover(first, {})
+    assert not bench.store("a", other).fresh
+    assert not bench.cache._leasing, "it holds on to a client that keeps nothing"
+
+
+@rule
+def what_a_client_keeps_in_a_child_is_kept_for_all(bench: Bench) -> None:
+    keeper, other = bench.client("a"), bench.client()
+    bench.cache.after_fork_in_child()
+    assert not bench.store("a", other).fresh
+    bench.cover(keeper, {"a": LIVE}, generation=1)
+    assert bench.store("a", other).fresh
+
+
+@rule
+def a_child_takes_nothing_from_a_read_of_its_parent(bench: Bench) -> None:
+    client = bench.client("a")
+    ticket = bench.begin("a", client)
+    bench.cache.after_fork_in_child()
+    assert isinstance(bench.begin("a", client), bench.module.Ticket)
+    assert tuple(bench.finish(ticket, "value")) == (False, False, True)
+
+
+@rule
+def a_child_does_not_wait_for_a_thread_of_its_parent(bench: Bench) -> None:
+    lock = bench.cache._lock
+    bench.cache.after_fork_in_child()
+    assert bench.cache._lock is not lock
+
+
+@rule
 def a_child_has_old_copies_only(bench: Bench) -> None:
     bench.store("a", bench.client("a"))
     bench.cache.after_fork_in_child()
@@ -165,6 +325,85 @@ def what_was_stored_is_old_when_its_time_is_up(bench: Bench) -> None:
     bench.store("a", bench.client("a"))
     bench.now = LIVE.seconds
     assert not bench.is_fresh("a")
+
+
+@rule
+def a_lease_counts_from_the_start_of_a_read_and_a_hint_from_its_end(bench: Bench) -> None:
+    bench.now = 10.0
+    bench.store("a", bench.client("a"), took=10.0)
+    assert bench.cache.peek("a").fresh_until == LIVE.seconds
+    bench.store("b", bench.client(), ttl=60.0, took=10.0)
+    assert bench.cache.peek("b").fresh_until == 70.0
+    bench.store("c", bench.client("c", lease=POLLED), ttl=1000.0, took=10.0)
+    assert bench.cache.peek("c").fresh_until == 1010.0
+
+
+@rule
+def what_was_used_is_spared_once(bench: Bench) -> None:
+    for hit in (False, True):
+        bench = Bench(bench.module, max_entries=2)
+        client = bench.client()
+        bench.store("a", client, ttl=60.0)
+        bench.store("b", client, ttl=60.0)
+        assert (bench.begin("a", client) if hit else bench.cache.peek("a")).value == "value"
+        bench.store("c", client, ttl=60.0)
+        assert set(bench.cache._entries) == set("ac")
+        bench.store("d", client, ttl=60.0)
+        assert set(bench.cache._entries) == set("cd")
+
+
+@rule
+def what_was_all_used_makes_room_for_what_is_new_the_oldest_first(bench: Bench) -> None:
+    for bench in (Bench(bench.module, max_entries=3), Bench(bench.module, max_bytes=3)):
+        client = bench.client("a", "b", "c", "d")
+        for key in "abc":
+            bench.store(key, client)
+            bench.cache.peek(key)
+        assert bench.store("d", client).kept
+        assert set(bench.cache._entries) == set("bcd")
+        bench.cache.check()
+
+
+@rule
+def only_so_many_are_spared_at_once(bench: Bench) -> None:
+    bench = Bench(bench.module, max_entries=3)
+    bench.module._SPARED_AT_MOST = 1
+    client = bench.client()
+    for key in "abc":
+        bench.store(key, client)
+        bench.cache.peek(key)
+    bench.store("d", client)
+    assert set(bench.cache._entries) == set("acd")
+
+
+@rule
+def what_is_stored_anew_is_the_last_to_go(bench: Bench) -> None:
+    bench = Bench(bench.module, max_entries=2)
+    client = bench.client()
+    for key in "abac":
+        bench.store(key, client)
+    assert set(bench.cache._entries) == set("ac")
+
+
+@rule
+def what_is_as_large_as_the_cache_is_kept_and_what_is_evicted_for_it_is_gone(bench: Bench) -> None:
+    bench = Bench(bench.module, max_bytes=10)
+    client = bench.client()
+    bench.store("a", client, size=5)
+    bench.store("b", client, size=5)
+    assert bench.store("c", client, size=10).kept
+    assert list(bench.cache._entries) == ["c"] and (len(bench.cache), bench.cache.size) == (1, 10)
+    bench.cache.check()
+    bench.cache.clear()
+    assert (len(bench.cache), bench.cache.size) == (0, 0)
+    bench.cache.check()
+
+
+@rule
+def a_cache_for_nothing_keeps_nothing(bench: Bench) -> None:
+    bench = Bench(bench.module, max_entries=0)
+    assert tuple(bench.store("a", bench.client("a"))) == (False, False, False)
+    bench.cache.check()
 
 
 @rule
