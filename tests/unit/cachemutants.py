@@ -624,4 +624,47 @@ MUTANTS = (
         "                        state.left_out += 1\n",
         "                        state.left_out += 2\n",
     ),
+    _m(
+        "6: a generation can go back",
+        "rules: a generation counts once and never goes back",
+        "            if generation > coverage.generation:\n",
+        "            if generation != coverage.generation:\n",
+    ),
+    _m(
+        "6: a generation counts more than once",
+        "rules: a generation counts once and never goes back",
+        "                coverage.generation = generation\n",
+        "                coverage.generation += 1\n",
+    ),
+    _m(
+        "6: a gap looks at what is kept",
+        "rules: a gap touches no entry",
+        "                coverage.generation = generation\n                return\n",
+        "                coverage.generation = generation\n",
+    ),
+    _m(
+        "6: what one client lets go is old for all",
+        "rules: what one client does not keep any more is fresh for another that read it",
+        "if entry is None or entry.coverage is coverage or key in self._states:",
+        "if True:",
+    ),
+    _m(
+        "6: a read that loses its lease is stored beside the copy of another client",
+        "rules: a read is refused that loses its lease beside the copy of another client",
+        "if entry is None or entry.coverage is coverage or key in self._states:",
+        "if entry is None or entry.coverage is coverage:",
+    ),
+    _m(
+        "6: an older word can bring a gap",
+        "rules: an older word is ignored altogether",
+        "            if version <= coverage.version:\n",
+        "            if version <= coverage.version:\n"
+        "                coverage.generation = max(coverage.generation, generation)\n",
+    ),
+    _m(
+        "2: sequences begin again when everything is forgotten",
+        "rules: a read that began before everything was forgotten is not taken for a later one",
+        "    def _reset_locked(self) -> None:\n",
+        "    def _reset_locked(self) -> None:\n        self._sequence = 0\n",
+    ),
 )

@@ -101,6 +101,16 @@ def a_read_that_began_before_everything_was_forgotten_is_refused(bench: Bench) -
 
 
 @rule
+def a_read_that_began_before_everything_was_forgotten_is_not_taken_for_a_later_one(bench: Bench) -> None:
+    client = bench.client("a")
+    before = bench.begin("a", client)
+    bench.cache.clear()
+    for _ in range(before.sequence):
+        bench.begin("a", client, refresh=True)
+    assert bench.finish(before, "value").refused and bench.cache.peek("a") is None
+
+
+@rule
 def a_read_whose_time_is_up_when_it_arrives_is_kept_and_not_fresh(bench: Bench) -> None:
     client = bench.client("a")
     assert tuple(bench.store("a", client, took=LIVE.seconds - 1.0)) == (True, True, False)
@@ -248,6 +258,53 @@ def what_another_client_keeps_current_is_old_after_a_gap_of_that_client(bench: B
     assert bench.is_fresh("a")
     bench.cover(keeper, {"a": LIVE}, generation=1)
     assert not bench.is_fresh("a")
+
+
+@rule
+def a_generation_counts_once_and_never_goes_back(bench: Bench) -> None:
+    client = bench.client("a")
+    bench.cover(client, {"a": LIVE}, generation=5)
+    bench.store("a", client)
+    for generation in (5, 4):
+        bench.cover(client, {"a": LIVE}, generation=generation)
+        assert bench.is_fresh("a") and client.generation == 5
+
+
+@rule
+def an_older_word_is_ignored_altogether(bench: Bench) -> None:
+    client = bench.client()
+    bench.cover(client, {"a": LIVE}, generation=1)
+    bench.store("a", client)
+    bench.cache.cover(client, {}, 2, 1)
+    assert bench.is_fresh("a") and client.leases == {"a": LIVE}
+
+
+@rule
+def a_gap_touches_no_entry(bench: Bench) -> None:
+    client, other = bench.client("a", "b"), bench.client("c")
+    for key, reader in (("a", client), ("b", client), ("c", other)):
+        bench.store(key, reader)
+    before = dict(bench.cache._entries)
+    bench.cover(client, {"a": LIVE, "c": LIVE}, generation=1)
+    assert all(bench.cache._entries[key] is entry for key, entry in before.items())
+    assert not bench.is_fresh("a") and not bench.is_fresh("b") and bench.is_fresh("c")
+
+
+@rule
+def what_one_client_does_not_keep_any_more_is_fresh_for_another_that_read_it(bench: Bench) -> None:
+    first, second = bench.client("a"), bench.client("a")
+    bench.store("a", second)
+    bench.cover(first, {})
+    assert bench.is_fresh("a")
+
+
+@rule
+def a_read_is_refused_that_loses_its_lease_beside_the_copy_of_another_client(bench: Bench) -> None:
+    first, second = bench.client("a"), bench.client("a")
+    bench.store("a", second)
+    ticket = bench.begin("a", first, refresh=True)
+    bench.cover(first, {})
+    assert bench.finish(ticket, "value").refused
 
 
 @rule
