@@ -290,6 +290,9 @@ class Upkeep(Sink, Keeper):
         self._notifier.join(deadline.remaining() or 0.0)
 
     def after_fork_in_child(self) -> None:
+        if self._lock.locked():
+            # By a thread that is not here: a watch was coming or going, and may be counted by half.
+            self._recounted()
         self._lock = threading.Lock()
         # Who knows what this process misses until its own stream is open.
         self._generation += 1
@@ -534,6 +537,13 @@ class Upkeep(Sink, Keeper):
         uris = before | moved if more > 0 else before - moved
         self._wanted = SubscriptionFilter.of(uris, [name for name, query in WATCHED_LISTS.items() if query in self._watching])
         self._between = self._between or not self._wanted
+
+    def _recounted(self) -> None:
+        self._watching.clear()
+        self._more.clear()
+        self._wanted = SubscriptionFilter()
+        for watch in self._watches:
+            self._rewanted_locked(watch, 1)
 
     def _lease(self, query: Query) -> Optional[Lease]:
         return self._reads.coverage.leases.get(self._reads.key(query))

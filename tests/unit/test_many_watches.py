@@ -1,5 +1,6 @@
 """Thousands of watches that come and go one by one cost each other little, and forget nobody."""
 
+import os
 from typing import Any, Iterator, List
 
 import pytest
@@ -44,6 +45,44 @@ def test_a_watch_that_names_a_resource_twice_wants_it_once(server: Server, clien
     with client.watch(A, A) as watch:
         watch.wait_until_current(timeout=BOUND)
     assert not client._upkeep._wanted
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork()")
+@pytest.mark.parametrize("first", [True, False], ids=["before it is counted", "when it is counted by half"])
+def test_a_child_that_is_forked_while_a_watch_comes_knows_what_is_watched(
+    server: Server, client: Client, monkeypatch: Any, first: bool
+) -> None:
+    client.watch(A).wait_until_current(timeout=BOUND)
+    upkeep = client._upkeep
+    counted = upkeep._rewanted_locked
+    statuses: List[int] = []
+
+    def fork_at_once(watch: Any, more: int) -> None:
+        monkeypatch.undo()
+        if not first:
+            upkeep._more.update([watch.queries[0]])
+        child = os.fork()
+        if not child:
+            os._exit(0 if in_child() else 1)
+        statuses.append(os.waitpid(child, 0)[1])
+        if not first:
+            upkeep._more.clear()
+        counted(watch, more)
+
+    def in_child() -> bool:
+        try:
+            both = set(upkeep._watching) == {query for watch in client.watches for query in watch.queries}
+            one, other = client.watches
+            other.close()
+            left = upkeep._wanted.resource_subscriptions == {A} and not upkeep._more
+            one.close()
+            return both and left and not upkeep._wanted and not upkeep._watching
+        except BaseException:
+            return False
+
+    monkeypatch.setattr(upkeep, "_rewanted_locked", fork_at_once)
+    client.watch(A, B)
+    assert statuses == [0]
 
 
 def test_one_more_watch_makes_no_query_anew_for_those_that_are_there(client: Client, monkeypatch: Any) -> None:
