@@ -114,11 +114,11 @@ class EventStream:
             return ProtocolError("the server sent an event that is not UTF-8: %s" % beginning_of(block))
         if event is None:
             return None
+        if len(block) > _REMEMBERED_LENGTH:
+            self._fields = iter(())  # it would hold the event until it is given the next
         if joined:
             return Event(event.event, event.data.replace(_LINE_FEED.decode("ascii"), "\n"), event.id, event.retry)
         read = Event(event.event, event.data, event.id, event.retry)
-        if len(block) > _REMEMBERED_LENGTH:
-            self._fields = iter(())  # it would hold the event until it is given the next
         if event.id is None and len(block) <= _REMEMBERED_LENGTH:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
