@@ -100,13 +100,11 @@ class ResourceUpdated(Notice):
     """
 
     __slots__ = ("uri",)
+    __match_args__ = ("uri",)
     uri: str
 
     def __init__(self, uri: str) -> None:
         object.__setattr__(self, "uri", uri)
-
-    def _parts(self) -> Tuple[Any, ...]:
-        return (self.uri,)
 
 
 class ResourcesListChanged(Notice):
@@ -134,13 +132,11 @@ class Acknowledged(Notice):
     """
 
     __slots__ = ("granted",)
+    __match_args__ = ("granted",)
     granted: SubscriptionFilter
 
     def __init__(self, granted: SubscriptionFilter) -> None:
         object.__setattr__(self, "granted", granted)
-
-    def _parts(self) -> Tuple[Any, ...]:
-        return (self.granted,)
 
 
 LIST_NOTICES: Tuple[Tuple[str, Notice], ...] = (

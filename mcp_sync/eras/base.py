@@ -20,15 +20,13 @@ class Ended(Value):
     """
 
     __slots__ = ("how", "error")
+    __match_args__ = ("how", "error")
     how: str
     error: Optional[ServerError]
 
     def __init__(self, how: str, error: Optional[ServerError] = None) -> None:
         object.__setattr__(self, "how", how)
         object.__setattr__(self, "error", error)
-
-    def _parts(self) -> Tuple[Any, ...]:
-        return self.how, self.error
 
 
 class Era(abc.ABC):

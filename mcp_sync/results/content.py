@@ -6,6 +6,7 @@ only that is kept which is no attribute of its own anyway, and ``raw`` is put to
 
 from __future__ import annotations
 
+import copy
 import datetime
 import sys
 from typing import Any, Dict, Optional, Tuple, Union
@@ -29,6 +30,8 @@ _ORDINARY = frozenset(["uri", "mimeType", "text"])
 # lasts, again and again.
 _Frame = Tuple[Dict[str, Any]]
 _last_frame: Tuple[str, _Frame] = ("", ({},))
+# As many characters it has at most: it outlives its result, and its client.
+_LONGEST_FRAME = 16 * 1024
 
 
 class TextResourceContents(Value):
@@ -41,6 +44,7 @@ class TextResourceContents(Value):
     """
 
     __slots__ = ("uri", "text", "mime_type", "_raw")
+    __match_args__ = ("uri", "text", "mime_type", "raw")
     uri: str
     text: str
     mime_type: Optional[str]
@@ -92,6 +96,7 @@ class BlobResourceContents(Value):
     """
 
     __slots__ = ("uri", "blob", "mime_type", "raw")
+    __match_args__ = ("uri", "blob", "mime_type", "raw")
     uri: str
     blob: str
     mime_type: Optional[str]
@@ -175,6 +180,20 @@ class ReadResourceResult(CacheableResult, Value):
         "contents",
         "listed_last_modified",
         "_version",
+        "__weakref__",
+    )
+    __match_args__ = (
+        "raw",
+        "stale",
+        "ttl",
+        "scope",
+        "started",
+        "received",
+        "started_at",
+        "clock",
+        "uri",
+        "contents",
+        "listed_last_modified",
     )
     _raw: Union[Dict[str, Any], _Frame]
     uri: str
@@ -211,7 +230,8 @@ class ReadResourceResult(CacheableResult, Value):
     def raw(self) -> Dict[str, Any]:  # type: ignore[override]
         """The ``result`` object as the server sent it."""
         raw = self._raw
-        return {**raw[0], "contents": self.content()} if isinstance(raw, tuple) else raw
+        # A copy, since others have the same frame: what somebody does to it is done to it alone.
+        return {**copy.deepcopy(raw[0]), "contents": self.content()} if isinstance(raw, tuple) else raw
 
     @property
     def text(self) -> str:
@@ -256,7 +276,8 @@ class ReadResourceResult(CacheableResult, Value):
         return stale
 
     def _state(self) -> Dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
+        # But for the last, by which others refer to it.
+        return {name: getattr(self, name) for name in self.__slots__[:-1] if hasattr(self, name)}
 
     # Not as other values do it: there is a state to be told.
     __reduce__ = object.__reduce__  # type: ignore[assignment]
@@ -293,7 +314,9 @@ class ReadResourceResult(CacheableResult, Value):
             written = repr(frame)  # tells apart what is equal and not the same: 0 and False, and two orders
             last = _last_frame
             if written != last[0]:
-                _last_frame = last = (written, (frame,))
+                last = (written, (frame,))
+                if len(written) <= _LONGEST_FRAME:
+                    _last_frame = last
             kept = last[1]
         return cls(
             kept,

@@ -61,7 +61,7 @@ def test_a_name_that_there_is_not_is_told_as_for_any_module() -> None:
 def test_what_was_pickled_is_read_where_nothing_was_loaded() -> None:
     pickled = pickle.dumps([mcp_sync.ResourceUpdated("a:b"), mcp_sync.Progress(1.0), mcp_sync.TextContent("c")])
     assert run("import pickle; print(*pickle.loads(%r), sep='; ')" % pickled) == (
-        "ResourceUpdated('a:b'); Progress(progress=1.0, total=None, message=None); TextContent(text='c')"
+        "ResourceUpdated(uri='a:b'); Progress(progress=1.0, total=None, message=None); TextContent(text='c')"
     )
 
 

@@ -3,14 +3,18 @@
 import base64
 import copy
 import datetime
+import gc
 import pickle
 import time
+import weakref
 from typing import Any, Dict, List
+from unittest import mock
 
 import pytest
 
 from mcp_sync._deadline import monotonic
 from mcp_sync.errors import ProtocolError
+from mcp_sync.notices import ResourceUpdated, ToolsListChanged
 from mcp_sync.results import (
     BlobResourceContents,
     DiscoverResult,
@@ -222,6 +226,65 @@ def test_results_cannot_be_changed() -> None:
     for item, name in ((result, "stale"), (result, "uri"), (result.contents[0], "text")):
         with pytest.raises(AttributeError):
             setattr(item, name, "y")
+
+
+VALUES: List[Any] = [
+    read({"contents": [{"uri": "a", "text": "x"}]}),
+    TextResourceContents("a", "x"),
+    BlobResourceContents("a", "AA=="),
+    ResourceUpdated("a"),
+    ToolsListChanged(),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_values_leave_it_to_others_whether_these_are_equal_to_them(value: Any) -> None:
+    assert value == mock.ANY and mock.ANY == value
+    assert value != "a" and value.__eq__("a") is NotImplemented
+
+
+def test_values_are_shown_and_matched_by_the_names_of_their_parts() -> None:
+    assert repr(ResourceUpdated("a")) == "ResourceUpdated(uri='a')"
+    assert repr(ToolsListChanged()) == "ToolsListChanged()"
+    assert [type(value).__match_args__ for value in VALUES[1:]] == [
+        ("uri", "text", "mime_type", "raw"),
+        ("uri", "blob", "mime_type", "raw"),
+        ("uri",),
+        (),
+    ]
+    for value in VALUES:
+        assert type(value)(*[getattr(value, name) for name in type(value).__match_args__]) == value
+
+
+def test_a_program_can_keep_something_of_its_own_for_as_long_as_a_result_is_kept() -> None:
+    result = read({"contents": [{"uri": "a", "text": "x"}]})
+    reference = weakref.ref(result)
+    assert reference() is result and pickle.loads(pickle.dumps(result)) == result.as_stale() == result
+    del result
+    gc.collect()
+    assert reference() is None
+
+
+def test_what_is_done_to_the_raw_form_of_one_result_is_not_done_to_others() -> None:
+    def server_says() -> ReadResourceResult:
+        return read({"contents": [{"uri": "a", "text": "x"}], "_meta": {"server": {"name": "s"}}})
+
+    before = server_says()
+    before.raw["_meta"]["server"]["name"] = "mine"
+    assert before.raw["_meta"] == server_says().raw["_meta"] == {"server": {"name": "s"}}
+
+
+def test_a_result_that_a_server_makes_big_is_not_kept_for_the_next() -> None:
+    class Meta(dict):  # type: ignore[type-arg]
+        pass
+
+    meta = Meta(big="x" * 1000000)
+    reference = weakref.ref(meta)
+    result = read({"contents": [{"uri": "a", "text": "x"}], "_meta": meta})
+    assert len(result.raw["_meta"]["big"]) == 1000000
+    del result, meta
+    gc.collect()
+    assert reference() is None
 
 
 def test_results_go_to_other_processes_and_keep_their_age_by_the_calendar() -> None:
