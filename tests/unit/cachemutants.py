@@ -667,4 +667,22 @@ MUTANTS = (
         "    def _reset_locked(self) -> None:\n",
         "    def _reset_locked(self) -> None:\n        self._sequence = 0\n",
     ),
+    _m(
+        "4: a read is not joined any more when an older one has ended",
+        "rules: a read is still joined when an older one has ended",
+        "        if state.flight is not None and state.flight[0] is ticket:\n",
+        "        if True:\n",
+    ),
+    _m(
+        "a child is not told",
+        "rules: a child is told and looks at nothing that may be half changed",
+        "        _fork.register(self)\n",
+        "",
+    ),
+    _m(
+        "a child looks at what may be half changed",
+        "rules: a child is told and looks at nothing that may be half changed",
+        "list(self._entries.items())",
+        "list(self._store.items())",
+    ),
 )

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Mapping
 import cachecopies
 import pytest
 
+from mcp_sync import _fork
 from mcp_sync._deadline import Deadline
 from mcp_sync.freshness import Lease
 
@@ -211,6 +212,14 @@ def a_flight_that_is_forgotten_is_that_one_only(bench: Bench) -> None:
     assert bench.finish(second, "value").fresh and bench.finish(third, "value").fresh
 
 
+@rule
+def a_read_is_still_joined_when_an_older_one_has_ended(bench: Bench) -> None:
+    client = bench.client("a")
+    older, newer = bench.begin("a", client), bench.begin("a", client, refresh=True)
+    bench.cache.abandon_read(older)
+    assert bench.begin("a", client) is newer.flight
+
+
 # -- 5 -------------------------------------------------------------------------------------------------------------------
 
 
@@ -365,6 +374,16 @@ def a_child_does_not_wait_for_a_thread_of_its_parent(bench: Bench) -> None:
     lock = bench.cache._lock
     bench.cache.after_fork_in_child()
     assert bench.cache._lock is not lock
+
+
+@rule
+def a_child_is_told_and_looks_at_nothing_that_may_be_half_changed(bench: Bench) -> None:
+    bench.store("a", bench.client("a"))
+    assert bench.cache in _fork._registered
+    bench.cache._store = bench.cache._states = None
+    bench.cache.after_fork_in_child()
+    assert bench.cache.peek("a").value == "value"
+    bench.cache.check()
 
 
 @rule
