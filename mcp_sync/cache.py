@@ -215,6 +215,10 @@ class ResourceCache(Generic[V]):
 
     # -- reading ---------------------------------------------------------------------------------------------------------
 
+    def view(self) -> Mapping[Key, Entry[V]]:
+        """Return all entries, fresh or not, to be looked at without a lock and for ever. Who uses one sets its ``used``."""
+        return self._entries
+
     def peek(self, key: Key) -> Optional[Entry[V]]:
         """Return the entry, fresh or not, without a lock: ask it ``is_fresh``."""
         entry = self._entries.get(key)
@@ -464,7 +468,7 @@ class ResourceCache(Generic[V]):
     def _reset_locked(self) -> None:
         self._states = {}
         self._store = _Store(self.max_bytes)
-        self._entries = {}
+        self._entries.clear()  # and not another one: see view()
 
     # -- fork ------------------------------------------------------------------------------------------------------------
 

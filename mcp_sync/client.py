@@ -220,7 +220,9 @@ class Client:
             era=self._era,
         )
         self._reads = Reads(self._connection, cache, principal, self._share_public, self._default_ttl, self._clock)
-        # Not where this process may be a forked child that nobody has told so.
+        #: For hits.
+        self._entries = cache.view()
+        # Not where this process may be a forked child that nobody has told so; and not when this is closed.
         self._looks_first = not self._share_public and not _uwsgi.is_here()
         #: What is made at first use.
         self._made: Dict[str, Any] = {}
@@ -285,14 +287,15 @@ class Client:
         :raises MCPSyncError: whatever else went wrong (see :mod:`mcp_sync.errors`).
         """
         # The hit, without a lock, and written out here because a million of them a second is what this package is for.
-        if cache_mode == "use" and self._looks_first and not self._closed:
-            entry = self._cache.peek((self.principal, "resources/read", uri))
+        if cache_mode == "use" and self._looks_first:
+            entry = self._entries.get((self.principal, "resources/read", uri))
             if (
                 entry is not None
                 and entry.generation == entry.coverage.generation
                 and self._clock() < entry.fresh_until
             ):
-                return cast("ReadResourceResult", entry.value)
+                entry.used = True
+                return entry.value  # type: ignore[return-value]
         if not isinstance(uri, str):
             raise TypeError("a URI is a text, not %r" % (uri,))
         if input_responses is not None or request_state is not None:
@@ -677,7 +680,7 @@ class Client:
     def _close(self, deadline: Deadline) -> None:
         _fork.catch_up()
         # Each step can be repeated: a close() that was interrupted is finished by the next.
-        self._closed = True
+        self._closed, self._looks_first = True, False
         others: List[Client] = []
         found = [self]
         while found:
@@ -685,7 +688,7 @@ class Client:
             found = [other for client in found for other in list(client._others)]
             others.extend(found)
         for client in [self] + others:
-            client._closed = True
+            client._closed, client._looks_first = True, False
             # First nothing new is begun, then what is in progress is interrupted: the other way round a thread could start a
             # request on a connection that nobody will close.
             for name in _CLOSED:

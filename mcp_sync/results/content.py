@@ -179,6 +179,7 @@ class ReadResourceResult(CacheableResult, Value):
         "uri",
         "contents",
         "listed_last_modified",
+        "_text",
         "_version",
         "__weakref__",
     )
@@ -199,6 +200,7 @@ class ReadResourceResult(CacheableResult, Value):
     uri: str
     contents: Tuple[Contents, ...]
     listed_last_modified: Optional[datetime.datetime]
+    _text: Optional[str]
 
     def __init__(
         self,
@@ -225,6 +227,9 @@ class ReadResourceResult(CacheableResult, Value):
         _set(self, "uri", uri)
         _set(self, "contents", contents)
         _set(self, "listed_last_modified", listed_last_modified)
+        # Looked for once; it may be asked for a million times a second.
+        texts = [part.text for part in contents if isinstance(part, TextResourceContents)]
+        _set(self, "_text", texts[0] if texts else None)
 
     @property
     def raw(self) -> Dict[str, Any]:  # type: ignore[override]
@@ -239,9 +244,9 @@ class ReadResourceResult(CacheableResult, Value):
 
         :raises ProtocolError: if there is none: the resource holds only bytes (see ``data``), or nothing.
         """
-        for part in self.contents:
-            if isinstance(part, TextResourceContents):
-                return part.text
+        text = self._text
+        if text is not None:
+            return text
         why = "only bytes: use .data" if self.contents else "it is empty"
         raise ProtocolError("%s holds no text (%s)" % (self.uri, why))
 
