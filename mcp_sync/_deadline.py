@@ -4,6 +4,8 @@ The clock is monotonic and, where the system has such a one, goes on while the m
 an hour has copies that are an hour old.
 """
 
+from __future__ import annotations
+
 import functools
 import sys
 import time

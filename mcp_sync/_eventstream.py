@@ -8,6 +8,8 @@ events of many lines, which it joins in quadratic time.
 See the specification, basic/transports/streamable-http: Receiving Messages.
 """
 
+from __future__ import annotations
+
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from .errors import MessageTooLarge, ProtocolError, beginning_of

@@ -6,6 +6,8 @@ child, before any other code runs, to forget them. uWSGI forks without a word to
 hook or, if that was taken away, at the first use.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import threading

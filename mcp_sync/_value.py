@@ -4,6 +4,8 @@ Every program loads these, or makes thousands of them: loading ``dataclasses`` t
 instance with slots weighs half as much as one without.
 """
 
+from __future__ import annotations
+
 from typing import Any, Tuple
 
 __all__ = ["Value"]

@@ -1,5 +1,7 @@
 """The only place that makes threads: named, daemon, started at first need, forgotten after a fork."""
 
+from __future__ import annotations
+
 import logging
 import os
 import threading

@@ -4,6 +4,8 @@ A modern server asks by an ``input_required`` result, a legacy one by requests o
 See the specification, basic/patterns/mrtr, client/elicitation, client/sampling, client/roots.
 """
 
+from __future__ import annotations
+
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
 from . import _fork

@@ -3,6 +3,8 @@
 See the specification, basic: Messages.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import threading

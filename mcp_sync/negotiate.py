@@ -8,6 +8,8 @@ credentials, an overloaded server) is raised as it is, and nothing is concluded 
 See the specification, basic/versioning, and the pages on both transports, "Backward Compatibility".
 """
 
+from __future__ import annotations
+
 import logging
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 

@@ -1,5 +1,7 @@
 """Pure values: what a stream told us."""
 
+from __future__ import annotations
+
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Tuple
 
 from ._value import Value

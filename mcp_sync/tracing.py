@@ -9,6 +9,8 @@ This file never is the first to import OpenTelemetry. A program that has not imp
 so that there would be nothing to record and nothing to send; and looking whether it has costs one look into a dictionary.
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 from types import MappingProxyType

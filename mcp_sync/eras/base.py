@@ -1,5 +1,7 @@
 """What an era does: it turns (method, parameters) into messages, and messages into results or notices."""
 
+from __future__ import annotations
+
 import abc
 import re
 from typing import Any, Dict, Optional, Tuple

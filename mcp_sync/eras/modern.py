@@ -3,6 +3,8 @@
 See the specification: basic (``_meta``), basic/versioning, basic/patterns/subscriptions, basic/transports/streamable-http.
 """
 
+from __future__ import annotations
+
 import base64
 import logging
 from typing import Any, Dict, Mapping, Optional, Union

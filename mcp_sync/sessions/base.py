@@ -1,5 +1,7 @@
 """What a session is, in all eras: calls, and streams of notices."""
 
+from __future__ import annotations
+
 import abc
 import logging
 import re

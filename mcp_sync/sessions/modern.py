@@ -1,5 +1,7 @@
 """A modern session: no more than the era itself, since every request stands alone."""
 
+from __future__ import annotations
+
 import logging
 from typing import TYPE_CHECKING, Any, Dict, Optional
 

@@ -1,5 +1,7 @@
 """What one HTTP answer says: from its status, its headers and its bytes to messages, or to the error that it is."""
 
+from __future__ import annotations
+
 import re
 from typing import Dict, Iterator, NoReturn, Optional
 

@@ -1,5 +1,7 @@
 """The bytes of one answer: as they come, decompressed, and not taken for whole if they are not."""
 
+from __future__ import annotations
+
 import http.client
 import time
 import zlib

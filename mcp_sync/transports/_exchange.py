@@ -1,5 +1,7 @@
 """One request and its answer: sent, sent again where that is right, redirected where that is safe, and read."""
 
+from __future__ import annotations
+
 from typing import Any, Callable, Iterator, NoReturn, Optional
 from urllib.parse import urljoin
 

@@ -1,5 +1,7 @@
 """From the libraries' exceptions to this package's: what broke, by which limit, whether the request may have run."""
 
+from __future__ import annotations
+
 import http.client
 import socket
 import ssl

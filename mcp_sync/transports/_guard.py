@@ -4,6 +4,8 @@ It is found by the connection that works for it through the identity of the thre
 nothing through.
 """
 
+from __future__ import annotations
+
 import socket
 import threading
 from typing import Any, Dict, List, Optional

@@ -1,5 +1,7 @@
 """Pure rules: what the headers of an HTTP answer mean."""
 
+from __future__ import annotations
+
 import datetime
 import email.utils
 import re

@@ -1,5 +1,7 @@
 """How to reach a server over HTTP: checked once, at construction, and not changed after it."""
 
+from __future__ import annotations
+
 import os
 import re
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union

@@ -1,5 +1,7 @@
 """A pool of connections to one server, and the sending of one request over it."""
 
+from __future__ import annotations
+
 import http.client
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, List, Mapping, Optional

@@ -10,6 +10,8 @@ eras. Here is who owns what; from the bottom up, each file importing only those 
 * ``_exchange``: one POST and its answer, from end to end.
 """
 
+from __future__ import annotations
+
 import threading
 from typing import TYPE_CHECKING, Callable, Dict, Mapping, Optional
 
