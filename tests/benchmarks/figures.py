@@ -7,6 +7,7 @@ their own, which are made at the first run (see ``tests/interop/environments.py`
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -343,18 +344,22 @@ def cached(rounds: int) -> None:
 
 
 def notice(rounds: int) -> None:
-    with Canned() as server, Rivals([OURS, "requests", "http.client", OFFICIAL], server.url) as rivals:
-        taken: Dict[str, List[float]] = {kind: [] for kind in rivals}
+    kinds = present([OURS, "requests", "http.client", OFFICIAL])
+    taken: Dict[str, List[float]] = {kind: [] for kind in kinds}
+    with contextlib.ExitStack() as running:
+        # Each with a server of its own, so that they do not wait for each other.
+        servers = {kind: running.enter_context(Canned()) for kind in kinds}
+        rivals = {kind: running.enter_context(Rival(kind, server.url)) for kind, server in servers.items()}
         for rival in rivals.values():
             rival.do("follow")
         for number in range(4 * rounds):
             # Apart, as most changes are: what changes without pause is read again less often (``throttle=``, up to eight times).
-            time.sleep(2.5)
-            text = "change %d" % number
-            for rival in rivals.values():
-                rival.tell(json.dumps(["wait", text]))
-            published = float(server.ask("update " + text))
+            time.sleep(2.0)
             for kind, rival in rivals.items():
+                time.sleep(0.1)
+                text = "change %d" % number
+                rival.tell(json.dumps(["wait", text]))
+                published = float(servers[kind].ask("update " + text))
                 taken[kind].append(json.loads(rival.line()) - published)
     medians = {kind: statistics.median(figures[1:]) for kind, figures in taken.items()}
     compare("notice to fresh", medians, milliseconds, {"requests": "≤ 1.2", OFFICIAL: "≤ 0.7"})
