@@ -1,5 +1,6 @@
 """What holds for every test: none leaves a thread of this package behind."""
 
+import gc
 import signal
 import threading
 from typing import Iterator
@@ -29,3 +30,12 @@ def no_thread_of_ours_is_left() -> Iterator[None]:
         if thread.name.startswith("mcp_sync") and thread not in before:
             thread.join(_BOUND)
             assert not thread.is_alive(), "the test left the thread %s behind" % thread.name
+
+
+@pytest.fixture(scope="module")
+def no_garbage_of_others() -> Iterator[None]:
+    """For tests that go as deep as Python does: finalisers of what others left must not be run there, since they would fail."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -13,6 +13,8 @@ from mcp_sync.jsonrpc import decode, encode, parse
 from .grammar import VALUES, messages
 from .reading import corpus, read_message, spoilt_everywhere, tried
 
+pytestmark = pytest.mark.usefixtures("no_garbage_of_others")
+
 KEPT = corpus("messages")
 
 

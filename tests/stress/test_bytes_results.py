@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from .grammar import VALUES, results
 from .reading import RESULTS, corpus, read_result, spoilt_everywhere
 
+pytestmark = pytest.mark.usefixtures("no_garbage_of_others")
+
 KEPT = corpus("results")
 
 

@@ -20,6 +20,8 @@ from mcp_sync.cli.output import Output, width
 from mcp_sync.cli.values import WrongArguments, arguments_of, taken
 from mcp_sync.testing import Server, StdioServer, faults
 
+pytestmark = pytest.mark.usefixtures("no_garbage_of_others")
+
 SCHEMA: Dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -8,6 +8,8 @@ import pytest
 
 from mcp_sync import NotSupported, ProtocolError, frontmatter
 
+pytestmark = pytest.mark.usefixtures("no_garbage_of_others")
+
 PLAIN: Dict[str, Any] = {
     "name: pdf\ndescription: Extract, fill and assemble PDF documents\n": {
         "name": "pdf",

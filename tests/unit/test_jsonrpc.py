@@ -21,6 +21,8 @@ from mcp_sync.jsonrpc import (
     encode,
 )
 
+pytestmark = pytest.mark.usefixtures("no_garbage_of_others")
+
 ID = (5 << 32) + 7
 
 # -- reading -----------------------------------------------------------------------------------------------------------
