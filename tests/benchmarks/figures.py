@@ -264,11 +264,13 @@ def imports(rounds: int) -> None:
     for kind, code in codes.items():
         works[kind] = lambda kind=kind, code=code: child(PYTHONS.get(kind, sys.executable), "-c", code)  # type: ignore
     in_turns(works, 1)  # compiles
-    taken = in_turns(works, 2 * rounds)
-    taken.update(in_turns({kind: works[kind] for kind in ("nothing", OURS, "three")}, 4 * rounds))
-    nothing = taken.pop("nothing")
-    only = {kind: figure - nothing for kind, figure in taken.items()}
-    compare("import", only, milliseconds, {"three": "≤ 1.2", OFFICIAL: "≤ 0.2"})
+    far = in_turns({kind: work for kind, work in works.items() if kind != "three"}, 2 * rounds)
+    # These two are near each other, so they are taken more often.
+    near = in_turns({kind: works[kind] for kind in ("nothing", OURS, "three")}, 4 * rounds)
+    for taken in (near, far):
+        nothing = taken.pop("nothing")
+        only = {kind: figure - nothing for kind, figure in taken.items()}
+        compare("import", only, milliseconds, {"three": "≤ 1.2", OFFICIAL: "≤ 0.2"})
 
     def memory(kind: str) -> float:
         python = PYTHONS.get(kind, sys.executable)
@@ -289,8 +291,11 @@ def cold(rounds: int) -> None:
         in_turns(works, 1)
         taken = in_turns(works, 2 * rounds)
         # These two are near each other, so they are taken more often.
-        taken.update(in_turns({kind: works[kind] for kind in (OURS, "requests")}, 6 * rounds))
-    compare("cold script that reads one resource", taken, milliseconds, {"requests": "≤ 1.15", OFFICIAL: "≤ 0.2"})
+        near = in_turns({kind: works[kind] for kind in (OURS, "requests")}, 6 * rounds)
+    work = "cold script that reads one resource"
+    compare(work, near, milliseconds, {"requests": "≤ 1.15"})
+    del taken["requests"]
+    compare(work, taken, milliseconds, {OFFICIAL: "≤ 0.2"})
 
 
 def uncached(rounds: int) -> None:
