@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Union
 
 from . import _fork
+from ._value import Value
 from .errors import ProtocolError, beginning_of
 
 __all__ = [
@@ -42,50 +43,44 @@ _MAX_DEPTH = 200
 SAME, ALIKE, FOREIGN = "same", "alike", "foreign"
 
 
-class _Message:
-    # Written out, and no named tuples: every program loads these, and making one takes a quarter of a millisecond.
-    __slots__: Tuple[str, ...] = ()
-
-    def _value(self) -> Tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.__slots__])
-
-    def __eq__(self, other: Any) -> bool:
-        return type(self) is type(other) and bool(self._value() == other._value())
-
-    def __repr__(self) -> str:
-        return "%s%r" % (type(self).__name__, self._value())
-
-
-class Response(_Message):
+class Response(Value):
     """An answer: ``error`` is None exactly if it is a result."""
 
-    __slots__ = ("id", "result", "error")
+    __slots__ = __match_args__ = ("id", "result", "error")
+    id: Any
+    result: Any
+    error: Optional[Dict[str, Any]]
 
     def __init__(self, id: Any, result: Any, error: Optional[Dict[str, Any]]) -> None:
-        self.id = id
-        self.result = result
-        self.error = error
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "result", result)
+        object.__setattr__(self, "error", error)
 
 
-class Notification(_Message):
+class Notification(Value):
     """A message that nobody answers."""
 
-    __slots__ = ("method", "params")
+    __slots__ = __match_args__ = ("method", "params")
+    method: str
+    params: Dict[str, Any]
 
     def __init__(self, method: str, params: Dict[str, Any]) -> None:
-        self.method = method
-        self.params = params
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "params", params)
 
 
-class Request(_Message):
+class Request(Value):
     """A request of the server's (legacy revisions only)."""
 
-    __slots__ = ("id", "method", "params")
+    __slots__ = __match_args__ = ("id", "method", "params")
+    id: Any
+    method: str
+    params: Dict[str, Any]
 
     def __init__(self, id: Any, method: str, params: Dict[str, Any]) -> None:
-        self.id = id
-        self.method = method
-        self.params = params
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "params", params)
 
 
 Message = Union[Response, Notification, Request]

@@ -167,22 +167,6 @@ class ReadResourceResult(CacheableResult, Value):
     :param listed_last_modified: when the resource last changed according to the catalog, if a current one was at hand.
     """
 
-    __slots__ = (
-        "_raw",
-        "stale",
-        "ttl",
-        "scope",
-        "started",
-        "received",
-        "started_at",
-        "clock",
-        "uri",
-        "contents",
-        "listed_last_modified",
-        "_text",
-        "_version",
-        "__weakref__",
-    )
     __match_args__ = (
         "raw",
         "stale",
@@ -196,6 +180,7 @@ class ReadResourceResult(CacheableResult, Value):
         "contents",
         "listed_last_modified",
     )
+    __slots__ = ("_raw",) + __match_args__[1:] + ("_text", "_version", "__weakref__")
     _raw: Union[Dict[str, Any], _Frame]
     uri: str
     contents: Tuple[Contents, ...]

@@ -37,7 +37,7 @@ class Interrupted(TransportError):
 
 
 class Outgoing:
-    """A message on its way out. Immutable; any thread.
+    """A message on its way out. Nobody changes it; see :meth:`but`.
 
     :param message: the JSON-RPC message.
     :param headers: fields of it that a transport with headers repeats there.

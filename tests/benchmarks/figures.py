@@ -29,14 +29,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, ROOT)
 
-from mcp_sync import Client  # noqa: E402
+from rivals import URI, plain_request  # noqa: E402
 
-URI = "docs://figures/0"
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "figures", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+from mcp_sync import Client  # noqa: E402
 
 # The server for tests, in a process of its own: on each line it sends a storm.
 STORM = r"""
@@ -237,15 +232,7 @@ def in_turns(works: Dict[str, Callable[[], float]], rounds: int) -> Dict[str, fl
 
 
 def plain_post(session: requests.Session, url: str, method: str, params: Dict[str, Any], **options: Any) -> requests.Response:
-    headers = {
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": method,
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-    }
-    if "uri" in params:
-        headers["Mcp-Name"] = params["uri"]
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}})
+    body, headers = plain_request(method, params)
     return session.post(url, data=body, headers=headers, **options)
 
 
