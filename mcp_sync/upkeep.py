@@ -63,17 +63,19 @@ class UpkeepOptions(NamedTuple):
     timeout: float = 30.0
 
 
-class _Meanings(Matcher):
+class _Meanings:
     """What notices about resources mean, remembered: the same ones come again and again. Any thread.
 
     :param watched: the URIs as their watchers spell them.
     :param reads: whose copies are kept current.
     """
 
-    _MEANT = 256
+    # A server can name any number of URIs of any length; what is remembered of them must not grow with that.
+    _REMEMBERED = 1024
+    _REMEMBERED_LENGTH = 2000
 
     def __init__(self, watched: Iterable[str], reads: Reads) -> None:
-        super().__init__(watched)
+        self._matcher = Matcher(watched)
         self._reads = reads
         self._meant: Dict[str, Tuple[Tuple[Hashable, ...], Tuple[Query, ...]]] = {}
 
@@ -81,11 +83,11 @@ class _Meanings(Matcher):
         """Return the keys of the copies that are out of date by a notice about ``uri``, and what of it is watched."""
         known = self._meant.get(uri)
         if known is None:
-            watched = tuple(read_query(other) for other in self.concerned(uri))
+            watched = tuple(read_query(other) for other in self._matcher.concerned(uri))
             queries = dict.fromkeys((read_query(uri),) + watched)
             known = tuple(key for query in queries for key in self._reads.keys(query)), watched
             if len(uri) <= self._REMEMBERED_LENGTH:
-                if len(self._meant) >= self._MEANT:
+                if len(self._meant) >= self._REMEMBERED:
                     self._meant.clear()
                 self._meant[uri] = known
         return known

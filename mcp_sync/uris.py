@@ -105,15 +105,10 @@ def parents(uri: str, longest: Optional[int] = None) -> Iterable[str]:
 
 
 class Matcher:
-    """Finds the watched URIs that a notice about a URI concerns.
-
-    Immutable but for a bounded memory of its answers; any thread.
+    """Finds the watched URIs that a notice about a URI concerns. Immutable; any thread.
 
     :param watched: the URIs as their watchers spell them.
     """
-
-    _REMEMBERED = 4096
-    _REMEMBERED_LENGTH = 2000
 
     def __init__(self, watched: Iterable[str] = ()) -> None:
         # There may be thousands, and most are spelled canonically: of these nothing more than the text itself is kept.
@@ -127,22 +122,13 @@ class Matcher:
                 self._canonical.add(uri)
             else:
                 self._otherwise.setdefault(spelled, []).append(uri)
-        self._answers: Dict[str, Tuple[str, ...]] = {}
 
     def concerned(self, named: str) -> Tuple[str, ...]:
         """Return the watched URIs that change when the server says that ``named`` did."""
-        answer = self._answers.get(named)
-        if answer is None:
-            spelled = canonical(named)
-            found: List[str] = []
-            for meant in (spelled, *parents(spelled, self._longest)):
-                if meant in self._canonical:
-                    found.append(meant)
-                found.extend(self._otherwise.get(meant, ()))
-            answer = tuple(dict.fromkeys(found))
-            # A server can name any number of URIs of any length; what is remembered of them must not grow with that.
-            if len(named) <= self._REMEMBERED_LENGTH:
-                if len(self._answers) >= self._REMEMBERED:
-                    self._answers.clear()
-                self._answers[named] = answer
-        return answer
+        spelled = canonical(named)
+        found: List[str] = []
+        for meant in (spelled, *parents(spelled, self._longest)):
+            if meant in self._canonical:
+                found.append(meant)
+            found.extend(self._otherwise.get(meant, ()))
+        return tuple(dict.fromkeys(found))
