@@ -32,9 +32,8 @@ _BOM = b"\xef\xbb\xbf"
 _MANY_LINES = 32
 # What stands for a line feed in that line: control characters, which JSON does not allow, in an order that nobody uses.
 _LINE_FEED = b"\x1e\x1f\x1e"
-# So many events, none of them longer than so many bytes, are remembered as they were read. A notice says what changed and not
-# how, so those about one thing are the same, byte for byte.
-_REMEMBERED = 256
+# Of so many events, none of them longer than so many bytes, it is remembered what they mean.
+_REMEMBERED = 1024
 _REMEMBERED_LENGTH = 1024
 
 
@@ -72,7 +71,8 @@ class EventStream:
         self._pending = bytearray()  # the line that has no end yet
         self._lines: List[bytes] = []  # of the event that has no end yet
         self._size = 0  # of those lines, a line end after each included
-        self._known: Dict[bytes, Event] = {}  # short events that came, by their bytes
+        self._known: Dict[bytes, Any] = {}  # what is yielded in the place of some events, by their bytes
+        self._yielded: Optional[bytes] = None  # the bytes of the event that was yielded last, if that can be remembered
         self._handed: Optional[bytes] = None  # the event that sseclient-py is to read next
         self._fields: Iterator[Any] = iter(())
         self._events = self._read()
@@ -84,11 +84,27 @@ class EventStream:
         """Return the next :class:`Event`, or a :class:`ProtocolError` in the place of one that could not be read."""
         return next(self._events)
 
+    def again(self, meaning: Any) -> None:
+        """Let the event that was yielded last mean this whenever it comes again, byte for byte.
+
+        ``meaning`` is yielded in its place; and only once for all those that have arrived together, since the second of them
+        says nothing that was not known when the first was looked at.
+
+        :param meaning: what the event says, if it says the same each time and saying it twice makes no difference.
+        """
+        if self._yielded is not None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[self._yielded] = meaning
+
     def _read(self) -> Iterator[Any]:
         known = self._known
         for blocks in self._split():
             for block in blocks:
-                event = known.get(block) or self._parsed(block)
+                self._yielded = None
+                event = known.get(block)
+                if event is None:
+                    event = self._parsed(block)
                 if event is not None:
                     yield event
                 # The next may be long in coming, and this may be large: an acknowledgement names all that is watched.
@@ -120,12 +136,9 @@ class EventStream:
             self._fields = iter(())  # it would hold the event until it is given the next
         if joined:
             return Event(event.event, event.data.replace(_LINE_FEED.decode("ascii"), "\n"), event.id, event.retry)
-        read = Event(event.event, event.data, event.id, event.retry)
-        if event.id is None and len(block) <= _REMEMBERED_LENGTH:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[block] = read
-        return read
+        if event.id is None and event.retry is None and len(block) <= _REMEMBERED_LENGTH:
+            self._yielded = block
+        return Event(event.event, event.data, event.id, event.retry)
 
     def _handing(self) -> Iterator[bytes]:
         while self._handed is not None:
@@ -145,10 +158,21 @@ class EventStream:
                 chunk = chunk[end:]
             whole, end_of_event, half = chunk.rpartition(b"\n\n")
             if end_of_event:
-                yield whole.split(b"\n\n")
+                yield self._once_each(whole.split(b"\n\n"))
             if half:
                 yield self._by_line(half)
         # What is left is half an event, which is no event.
+
+    def _once_each(self, blocks: List[bytes]) -> Iterable[bytes]:
+        """Return the blocks without those that say again what one before them says."""
+        different = dict.fromkeys(blocks)
+        if len(different) == len(blocks):
+            return blocks
+        known = self._known
+        if different.keys() <= known.keys():
+            return different  # a storm of notices
+        # What is not known may count each time. Of what is known, the first is left.
+        return [block for block in blocks if block not in known or different.pop(block, block) is None]
 
     def _end_in(self, chunk: bytes) -> int:
         """Return where the event in hand ends."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, NoReturn, Optional
+from typing import Iterator, NoReturn, Optional
 
 from .._eventstream import Event, EventStream
 from ..errors import AuthorizationError, MessageTooLarge, ProtocolError, TransportError, beginning_of
@@ -22,10 +22,8 @@ _ERROR_PATIENCE = 5.0
 
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
 
-# So many notices of updates, none of them longer than so many characters, are remembered as they were read.
+# Says what changed and not how, so the next about the same thing says the same, and two at once say no more than one.
 _UPDATED = "notifications/resources/updated"
-_REMEMBERED = 256
-_REMEMBERED_LENGTH = 1024
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -96,9 +94,9 @@ class Answer:
 
     def _from_events(self, events: EventStream) -> Iterator[Received]:
         self._body.signs_of_life = lambda: events.comments
-        updates: Dict[str, Message] = {}  # by what they were read from
         for event in events:
             if not isinstance(event, Event):
+                # What could not be read, or one that came before.
                 yield event
                 continue
             if event.id:
@@ -107,21 +105,13 @@ class Answer:
                 self.retry = int(event.retry) / 1000.0
             if event.name != "message" or not event.data:
                 continue  # a priming event, or one of another protocol on the same stream
-            data = event.data
-            update = updates.get(data)
-            if update is not None:
-                yield update
-                continue
             try:
-                message = decode(data)
+                message = decode(event.data)
             except ProtocolError as error:
                 yield error
                 continue
-            if isinstance(message, Notification) and message.method == _UPDATED and len(data) <= _REMEMBERED_LENGTH:
-                # It says what changed and not how, so the next about the same is the same.
-                if len(updates) >= _REMEMBERED:
-                    updates.clear()
-                updates[data] = message
+            if isinstance(message, Notification) and message.method == _UPDATED:
+                events.again(message)
             if (
                 isinstance(message, Response)
                 and self._id is not None
@@ -131,7 +121,7 @@ class Answer:
                 yield message
                 return
             yield message
-            del event, data, message  # which may be large, and the next may be long in coming
+            del event, message  # which may be large, and the next may be long in coming
         start = beginning_of(events.beginning)
         raise TransportError(
             "%s ended the stream without an answer to %s%s"

@@ -83,3 +83,32 @@ def test_no_endless_stream_takes_more_memory_than_allowed(line: bytes, end: byte
         tracemalloc.stop()
     # Many short lines are as many objects, each of which weighs some 50 bytes by itself.
     assert peak < 40 * limit, peak
+
+
+@given(st.data(), st.sets(st.sampled_from("abc"), min_size=1))
+def test_what_says_the_same_each_time_is_missed_by_nobody(data: Any, same: Any) -> None:
+    """Whatever comes between, and however it is cut: each piece still says all that it says, and all else as often as it does."""
+    piece = st.sampled_from(["data: a\n\n", "data: b\n\n", "data: c\n\n", "data:a\n\n", ":\n\n", "id: 1\ndata: b\n\n", "\n"])
+    chunks = data.draw(cuts("".join(data.draw(st.lists(piece, max_size=30))).encode("ascii")))
+
+    def said(remembering: bool) -> List[List[str]]:
+        of_chunks: List[List[str]] = []
+
+        def fed() -> Any:
+            for chunk in chunks:
+                of_chunks.append([])
+                yield chunk
+
+        stream = EventStream(fed(), 1000)
+        for item in stream:
+            word = item if isinstance(item, str) else item.data
+            of_chunks[-1].append(word)
+            if word in same and remembering:
+                stream.again(word)
+        return of_chunks
+
+    for plain, remembered in zip(said(False), said(True)):
+        assert set(remembered) == set(plain)
+        assert [word for word in remembered if word not in same] == [word for word in plain if word not in same]
+        # The first of each is in its place.
+        assert list(dict.fromkeys(remembered)) == list(dict.fromkeys(plain))

@@ -248,6 +248,27 @@ def test_what_comes_before_the_answer_on_a_stream_is_handed_out_in_order() -> No
     assert "not JSON" in str(got[3]) and "not UTF-8" in str(got[4])
 
 
+def test_of_updates_that_come_together_one_is_handed_out_and_of_all_else_each() -> None:
+    def notice(method: str, **params: Any) -> bytes:
+        message = {"jsonrpc": "2.0", "method": "notifications/" + method, "params": params}
+        return b"data: " + json.dumps(message).encode("ascii") + b"\n\n"
+
+    updated, other = (notice("resources/updated", uri=uri) for uri in ("docs://a", "docs://b"))
+    log, progress = notice("message", level="info", data="x"), notice("progress", progressToken=1, progress=1)
+
+    def answer(request: Request) -> bytes:
+        pieces = [updated + other, log + updated + progress + updated + log + other + progress + updated]
+        pieces.append(request.event(RESULT))
+        return CHUNKED_EVENTS_HEAD + b"".join(chunk(piece) for piece in pieces) + chunk(b"")
+
+    with RawServer(serving(answer)) as server:
+        door = transport(server.url)
+        got = Outcome(lambda: messages(door)).value()
+        door.close()
+    words = [(message.params or {}).get("uri", message.method[14:]) for message in got[:-1]]
+    assert words == ["docs://a", "docs://b", "message", "docs://a", "progress", "message", "docs://b", "progress"]
+
+
 @pytest.mark.parametrize("size", [1, 1400, 65536])
 def test_a_large_message_in_pieces_is_whole(size: int) -> None:
     text = "世" * 70000
