@@ -366,6 +366,7 @@ class Attempt:
         try:
             function(what)
         except Exception as error:
+            # The boundary to a user's code: what it raises is not taken for an error of the server's.
             raise Raised(error) from error
 
 

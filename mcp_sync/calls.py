@@ -88,6 +88,7 @@ class Calls:
         except Exception as error:
             if error is asked:
                 raise
+            # The boundary to a user's code, likewise.
             raise Raised(error) from error
         if options.cancellation is not None:
             options.cancellation.raise_if_cancelled(limit.what)

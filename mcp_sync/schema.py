@@ -161,6 +161,7 @@ def _ready_for(tool: Tool, schema: Dict[str, Any], jsonschema: Any) -> _Ready:
     try:
         ready = _made_ready(schema, jsonschema)
     except Exception as error:
+        # The same boundary.
         _warn(tool, "its outputSchema is not valid: %s" % (beginning_of(str(error)) or type(error).__name__))
         ready = _Ready(None, None, set())
     if len(_ready) >= _MAX_READY:

@@ -114,6 +114,7 @@ def _opentelemetry() -> Optional[_API]:
             # A tracer that is got before the program has set its provider becomes that provider's later.
             _found = _API(trace, context, propagate, trace.get_tracer("mcp_sync", __version__))
         except Exception as error:
+            # The boundary to a library that runs what the program has configured while it is loaded.
             _unusable = True
             _log.warning("requests are not traced: OpenTelemetry cannot be used (%s: %s)", type(error).__name__, error)
     return _found
@@ -147,6 +148,7 @@ class _TracedSpan(Span):
                 self._token = api.context.attach(api.trace.set_span_in_context(self._span))
             api.propagate.inject(carrier)
         except Exception:
+            # The boundary to the program's exporters and samplers: a request is made whether it is traced or not.
             _log.warning("tracing %s failed", self._method, exc_info=True)
         return carrier
 
@@ -159,6 +161,7 @@ class _TracedSpan(Span):
                     self._failed(exc_info[1])
                 self._span.end()
         except Exception:
+            # The boundary to the program's exporters and samplers: a request is made whether it is traced or not.
             _log.warning("tracing %s failed", self._method, exc_info=True)
 
     def spoken(self, version: str, session_id: Optional[str] = None, request_id: Any = None) -> None:
@@ -212,6 +215,7 @@ class _TracedSpan(Span):
                     trace = self._api.trace
                     self._span.set_status(trace.Status(trace.StatusCode.ERROR, failure or None))
         except Exception:
+            # The boundary to the program's exporters and samplers: a request is made whether it is traced or not.
             _log.warning("tracing %s failed", self._method, exc_info=True)
 
 

@@ -41,10 +41,12 @@ def _forget_what_was_typed() -> None:
     """Have keys that were hit before a question was seen not answer it."""
     try:
         import termios
-
+    except ImportError:
+        return  # no such thing on this system
+    try:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    except Exception:
-        pass  # no such thing on this system, or no terminal; the module's own error is no OSError
+    except (termios.error, OSError, ValueError):
+        pass  # no terminal; the module's own error is no OSError
 
 
 class Asker:

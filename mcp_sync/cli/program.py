@@ -81,6 +81,7 @@ def _parsed(argv: Optional[Sequence[str]], output: Output) -> int:
         except OSError:
             raise
         except Exception as error:
+            # The boundary of the program: a defect of ours is told in a line, and in full to whoever asks for it.
             complain("an error of its own, %s: %s" % (type(error).__name__, error))
             if log.traces:
                 traceback.print_exc()

@@ -169,6 +169,7 @@ class ChannelExchange(Exchange):
         except Disconnected:
             raise
         except Exception as error:
+            # A callable of the user's, as in face.py.
             _log.exception("%s could not be answered", request)
             return Answer(items=(error_response(request.id, INTERNAL_ERROR, repr(error)),))
 

@@ -175,6 +175,7 @@ class Methods:
         except (Disconnected, InputNeeded, Refusal):
             raise  # it asked a client that is gone; it asks; it refuses
         except Exception as error:
+            # A function of the user's: the client is told, as by any server.
             return Outcome(tool_failure(error))
 
     def _list_prompts(self, call: Invocation) -> Outcome:

@@ -252,6 +252,7 @@ class Tasks:
             except Refusal as refusal:
                 task.fail(refusal.code, refusal.message, refusal.data)
             except Exception as error:
+                # A function of the user's, likewise.
                 task.complete(tool_failure(error))
             finally:
                 with self._changed:

@@ -130,6 +130,7 @@ class Pool:
         try:
             prepared.prepare_auth(self.options.auth, prepared.url or "")
         except Exception as error:
+            # The boundary to a user's code, and whatever it raises.
             raise self._no_credentials(error, guard) from error
         with guard:
             guard.budget = _CHALLENGE_BYTES

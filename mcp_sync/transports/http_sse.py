@@ -108,6 +108,7 @@ class _Channel:
         except MCPSyncError as caught:
             error = caught
         except Exception as caught:
+            # Whatever the libraries raise; it is told to all who wait for an answer.
             error, ending = failure(caught, self.guard, self.where, "GET", self.pool.options.connect_timeout, True)
             if self._lost:
                 error = TransportError("%s does not know this client's stream any more" % self.where)

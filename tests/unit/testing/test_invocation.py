@@ -298,9 +298,9 @@ def test_a_function_sees_that_its_request_is_cancelled_and_gets_no_answer(server
             client.next()
 
 
+# Without modern HTTP: a request is cancelled there by the end of its connection.
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "modern http"])
 def test_a_cancellation_of_something_else_is_nothing(server, talk, way):
-    if way == "modern http":
-        pytest.skip("a request is cancelled there by the end of its connection")
     go = threading.Event()
 
     def work(arguments, call):
@@ -355,9 +355,9 @@ def test_a_function_may_look_now_and_then_instead_of_waiting(server, talk, way):
     assert ended.wait(LIMIT)
 
 
+# Without modern HTTP: the end of a connection is noticed by its own thread only.
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "modern http"])
 def test_others_hear_of_a_cancellation_while_the_function_does_something_else(server, talk, way):
-    if way == "modern http":
-        pytest.skip("the end of a connection is noticed by its own thread only")
     go, calls = threading.Event(), []
 
     def work(arguments, call):
