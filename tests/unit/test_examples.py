@@ -59,7 +59,10 @@ def test_keep_current_prints_each_edition_until_ctrl_c() -> None:
 
 
 def test_the_tests_of_an_application_pass() -> None:
-    shown = run("-m", "pytest", "-q", "-p", "mcp_sync.testing.pytest_plugin", str(EXAMPLES / "test_my_application.py"))
+    # As in an application's own repository: this one's settings are not theirs.
+    settings = ["-c", os.devnull, "--rootdir", str(EXAMPLES), "-W", "error"]
+    plugin = ["-p", "mcp_sync.testing.pytest_plugin"]
+    shown = run("-m", "pytest", "-q", *settings, *plugin, str(EXAMPLES / "test_my_application.py"))
     assert "3 passed" in shown
 
 
