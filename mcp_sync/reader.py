@@ -8,7 +8,6 @@ import abc
 import logging
 import random
 import threading
-import time
 from typing import Callable, List, NamedTuple, Optional
 
 from . import _fork
@@ -45,8 +44,6 @@ _QUIET_BEFORE_END = 0.5
 _RETIRED_WITHIN = 3.0
 #: How long the clock is not looked at, at most, in seconds.
 _LOOK_AGAIN = 30.0
-#: After so many notices the reader steps aside: in a storm it would keep Python from other threads for milliseconds at a time.
-_BREATH = 16
 #: How many threads may hang at the same time in attempts that nobody wants any more.
 _LEAVING_AT_MOST = 2
 
@@ -469,7 +466,6 @@ class Reader:
         exchange = stream.exchange
         exchange.limit(deadline)
         live_since: Optional[float] = None
-        heard = 0
         try:
             while True:
                 run.waiting_since = self._clock()
@@ -497,9 +493,6 @@ class Reader:
                     return self._own_word(notice, live_since)
                 elif notice is not None:
                     self._sink.noticed(notice)
-                    heard += 1
-                    if heard % _BREATH == 0:
-                        time.sleep(0.0)
         except MCPSyncError as error:
             return self._broke(exchange.ending, error, live_since)
         return Ending("end of stream", None, lived=self._lived(live_since))
